@@ -1,0 +1,94 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// lines is what go test -json prints for the events, each as action, test, output.
+func lines(events ...[3]string) string {
+	var text strings.Builder
+	for _, e := range events {
+		text.WriteString(`{"Action":"` + e[0] + `","Package":"example/p","Test":"` + e[1] + `","Output":"` + e[2] + `"}` + "\n")
+	}
+	return text.String()
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		in      string
+		prints  string
+		verdict string
+	}{
+		"a pass is one line and quiet": {
+			in: lines(
+				[3]string{"output", "TestA", `=== RUN   TestA\n`},
+				[3]string{"output", "TestA", `    a_test.go:1: chatter\n`},
+				[3]string{"pass", "TestA", ""},
+				[3]string{"output", "", `ok  \texample/p\t0.1s\n`},
+				[3]string{"pass", "", ""},
+			),
+			prints: "ok  \texample/p\t0.1s\n1 passed, 0 failed, 0 skipped\n",
+		},
+		"a failure shows what its test printed": {
+			in: lines(
+				[3]string{"output", "TestA", `    a_test.go:1: boom\n`},
+				[3]string{"output", "TestA", `--- FAIL: TestA (0.00s)\n`},
+				[3]string{"fail", "TestA", ""},
+				[3]string{"output", "", `FAIL\texample/p\t0.1s\n`},
+				[3]string{"fail", "", ""},
+			),
+			prints:  "    a_test.go:1: boom\n--- FAIL: TestA (0.00s)\nFAIL\texample/p\t0.1s\n0 passed, 1 failed, 0 skipped\n",
+			verdict: "no test ran",
+		},
+		"a skipped test is a failure that is named": {
+			in: lines(
+				[3]string{"pass", "TestA", ""},
+				[3]string{"output", "TestB", `    b_test.go:1: no server\n`},
+				[3]string{"skip", "TestB", ""},
+				[3]string{"output", "", `ok  \texample/p\t0.1s\n`},
+				[3]string{"pass", "", ""},
+			),
+			prints: "    b_test.go:1: no server\nok  \texample/p\t0.1s\nskipped: example/p TestB\n" +
+				"1 passed, 0 failed, 1 skipped\n",
+			verdict: "1 tests were skipped; a test that cannot run here is a failure",
+		},
+		"a package without tests is no skip": {
+			in:      lines([3]string{"skip", "", ""}, [3]string{"pass", "TestA", ""}),
+			prints:  "1 passed, 0 failed, 0 skipped\n",
+			verdict: "",
+		},
+		"what never ended is shown": {
+			in:      lines([3]string{"pass", "TestA", ""}, [3]string{"output", "TestB", `panic: timed out\n`}),
+			prints:  "never ended: example/p TestB\npanic: timed out\n1 passed, 0 failed, 0 skipped\n",
+			verdict: "",
+		},
+		"a line that is no event is kept": {
+			in:      "# a compiler's word\n" + lines([3]string{"pass", "TestA", ""}),
+			prints:  "# a compiler's word\n1 passed, 0 failed, 0 skipped\n",
+			verdict: "",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out strings.Builder
+			r := newReport(&out)
+			if err := r.read(strings.NewReader(c.in)); err != nil {
+				t.Fatal(err)
+			}
+			r.close()
+			if out.String() != c.prints {
+				t.Errorf("prints\n%s\nwant\n%s", out.String(), c.prints)
+			}
+			verdict := ""
+			if err := r.verdict(); err != nil {
+				verdict = err.Error()
+			}
+			if verdict != c.verdict {
+				t.Errorf("verdict %q, want %q", verdict, c.verdict)
+			}
+		})
+	}
+}

@@ -1,0 +1,243 @@
+package devstack
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Names inside a cluster of our own.
+const (
+	postgresUser     = "headroom"
+	postgresDatabase = "headroom"
+)
+
+// PostgresOptions says how a PostgreSQL cluster of our own is to run. The zero value is
+// a cluster in the system's temporary directory that does not wait for its disk.
+type PostgresOptions struct {
+	// Dir is where the private directory is made; empty is the temporary directory.
+	Dir string
+	// Durable leaves fsync and its companions on. Without it a commit survives a killed
+	// server, but not a crash of the machine.
+	Durable bool
+	// Log hears of the server's life, at debug level; nil discards.
+	Log *slog.Logger
+}
+
+// Postgres is a cluster of our own with an empty database, reachable on 127.0.0.1
+// with a password: UTF-8, ordered byte by byte, time zone UTC. Its methods may be
+// called from several goroutines.
+type Postgres struct {
+	options  PostgresOptions
+	programs string
+	password string
+	home     *home
+
+	mu      sync.Mutex
+	port    int
+	server  *child
+	stopped bool
+}
+
+// StartPostgres creates a cluster, starts it and returns when it answers. The
+// context bounds the start only, to a minute when it has no deadline.
+// Without PostgreSQL on the machine the error is a *MissingError; on any error
+// nothing is left running.
+func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error) {
+	p, err := newPostgres(options)
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	ctx, cancel := withPatience(ctx, startPatience)
+	defer cancel()
+	err = p.initialise(ctx)
+	if err == nil {
+		err = onFreePort(ctx, func(port int) error {
+			p.port = port
+			return p.launch(ctx)
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), p.home.close())
+	}
+	if err := p.createDatabase(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), p.Stop(ctx))
+	}
+	return p, nil
+}
+
+func newPostgres(options PostgresOptions) (*Postgres, error) {
+	options.Log = orDiscard(options.Log)
+	programs, err := postgresPrograms()
+	if err != nil {
+		return nil, err
+	}
+	own, err := unprivileged("postgres", "nobody")
+	if err != nil {
+		return nil, err
+	}
+	place, err := newHome(options.Dir, "headroom-postgres-", own)
+	if err != nil {
+		return nil, err
+	}
+	return &Postgres{options: options, programs: programs, password: rand.Text(), home: place}, nil
+}
+
+// URL is a postgres:// address of the database with the password, as the cluster's
+// superuser. It stays the same over restarts.
+func (p *Postgres) URL() string { return p.database(postgresDatabase) }
+
+// PID is the process id of the server, for signals such as SIGSTOP; the last one
+// when it is not running.
+func (p *Postgres) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.server.cmd.Process.Pid
+}
+
+// Kill ends the server as a crash would: SIGKILL. It returns when its first process
+// is gone; the sessions' processes notice and follow.
+func (p *Postgres) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.server.kill()
+}
+
+// Restart starts the server again on its port and directory, after an orderly stop
+// when it is running, and returns when it answers.
+func (p *Postgres) Restart(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return errStopped
+	}
+	ctx, cancel := withPatience(ctx, startPatience)
+	defer cancel()
+	if err := p.server.shutdown(ctx); err != nil {
+		return fmt.Errorf("restart PostgreSQL: %w", err)
+	}
+	if err := relaunch(ctx, p.launch); err != nil {
+		return fmt.Errorf("restart PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// Stop ends the server in an orderly way, cutting its sessions, and removes its
+// directory. At the context's deadline, or after ten seconds, the server is
+// killed, which is an error. A second call does nothing.
+func (p *Postgres) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return nil
+	}
+	p.stopped = true
+	if err := errors.Join(p.server.shutdown(ctx), p.home.close()); err != nil {
+		return fmt.Errorf("stop PostgreSQL: %w", err)
+	}
+	p.options.Log.Debug("postgres stopped", "port", p.port)
+	return nil
+}
+
+// initialise creates the cluster's files with a password for its only user.
+func (p *Postgres) initialise(ctx context.Context) error {
+	if err := p.home.write("password", p.password+"\n"); err != nil {
+		return err
+	}
+	made, err := p.home.start(command{
+		name:    "initdb",
+		program: filepath.Join(p.programs, "initdb"),
+		args: []string{
+			"--pgdata", p.home.path("data"), "--username", postgresUser, "--pwfile", p.home.path("password"),
+			"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync",
+		},
+		stop: syscall.SIGTERM,
+	})
+	if err != nil {
+		return err
+	}
+	return made.wait(ctx)
+}
+
+// launch starts the server on the port and waits until it answers; on an error
+// no server is left.
+func (p *Postgres) launch(ctx context.Context) error {
+	arguments := []string{"-D", p.home.path("data")}
+	for _, setting := range p.settings() {
+		arguments = append(arguments, "-c", setting)
+	}
+	server, err := p.home.start(command{
+		name: "postgres", program: filepath.Join(p.programs, "postgres"), args: arguments, stop: syscall.SIGINT,
+	})
+	if err != nil {
+		return err
+	}
+	p.server = server
+	if err := server.awaitReady(ctx, p.ping); err != nil {
+		return errors.Join(err, server.kill())
+	}
+	p.options.Log.Debug("postgres started", "port", p.port, "pid", server.cmd.Process.Pid, "dir", p.home.dir)
+	return nil
+}
+
+// settings keep everything inside the private directory, shared memory included,
+// and the server small.
+func (p *Postgres) settings() []string {
+	settings := []string{
+		"listen_addresses=" + loopback,
+		fmt.Sprintf("port=%d", p.port),
+		"unix_socket_directories=",
+		"dynamic_shared_memory_type=mmap",
+		"max_connections=200",
+		"shared_buffers=32MB",
+		"timezone=UTC",
+		"log_timezone=UTC",
+		"logging_collector=off",
+		"jit=off",
+	}
+	if p.options.Durable {
+		return settings
+	}
+	return append(settings,
+		// A commit is still written before it is answered, so that it survives Kill.
+		"fsync=off", "full_page_writes=off",
+		"wal_level=minimal", "max_wal_senders=0", "checkpoint_timeout=30min", "log_checkpoints=off",
+		// A test hears of its own errors; the log keeps the server's life.
+		"log_min_messages=log", "log_min_error_statement=panic")
+}
+
+func (p *Postgres) ping(ctx context.Context) error {
+	session, err := pgx.Connect(ctx, p.database("postgres"))
+	if err != nil {
+		return err
+	}
+	return session.Close(ctx)
+}
+
+func (p *Postgres) createDatabase(ctx context.Context) error {
+	session, err := pgx.Connect(ctx, p.database("postgres"))
+	if err != nil {
+		return fmt.Errorf("connect to create the database: %w", err)
+	}
+	defer func() { _ = session.Close(ctx) }()
+	if _, err := session.Exec(ctx, "CREATE DATABASE "+postgresDatabase); err != nil {
+		return fmt.Errorf("create the database: %w", err)
+	}
+	return nil
+}
+
+func (p *Postgres) database(name string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(postgresUser, p.password), Host: address(p.port),
+		Path: "/" + name, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}

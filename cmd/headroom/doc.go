@@ -1,0 +1,18 @@
+// Command headroom decides, before a workspace's execution runs and while it
+// runs, whether the workspace's plan has room for it. This package assembles the
+// rooms into one program and decides nothing itself.
+//
+//	main ─ signals, exit code
+//	  └─ run ─ cli.go: one struct a command
+//	       │
+//	       ├─ serve ── service ── connect: NATS, Redis, PostgreSQL, each awaited and vetted
+//	       │             │        consume: planCache ─► Enforcer ─► Consumers ─► ledger
+//	       │             └─ http: /healthz, /readyz (health.go)
+//	       ├─ dev ──── devstack: private services ── serve ── replay of a trace
+//	       ├─ migrate                       database and streams up to date
+//	       ├─ plans, workspaces             what holds, changed and shown; assign announces it
+//	       └─ decisions                     the ledger, and the stream behind it
+//
+// Settings are environment variables (settings.go). Results go to stdout, logs
+// and notes to stderr.
+package main

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// drainDeadline bounds an orderly end, a little under the 30 s that
+// orchestrators commonly wait before they kill.
+const drainDeadline = 25 * time.Second
+
+// serveCmd is the production process.
+type serveCmd struct{}
+
+// Help says what the command needs and how it ends.
+func (serveCmd) Help() string {
+	return "Reads execution events from NATS JetStream, decides them in Redis and publishes the decisions; keeps the ledger in PostgreSQL.\n\n" +
+		"The services may start in any order: what is not there yet is waited for. GET /healthz on HEADROOM_HTTP_ADDR answers while the " +
+		"process lives, GET /readyz while it can decide.\n\n" +
+		"SIGTERM or SIGINT ends it in order, within 25 seconds; a second one at once, with status 1."
+}
+
+// Run serves until ctx ends.
+func (serveCmd) Run(ctx context.Context, p *program) error {
+	config, log, err := p.settings()
+	if err != nil {
+		return err
+	}
+	return serve(ctx, config, log)
+}
+
+// serve runs the production process until ctx ends, and then lets everything
+// that was begun finish: readiness first, so that nobody sends more, then the
+// consumers, HTTP, NATS, Redis and PostgreSQL. It returns nil when that was done within
+// drainDeadline, and the first error of a part that failed.
+func serve(ctx context.Context, config Config, log *slog.Logger) error {
+	health := newHealth()
+	http, err := listenHTTP(ctx, config.HTTPAddr, health.handler(), log)
+	if err != nil {
+		return err
+	}
+	log.Info("listening", "addr", http.listener.Addr().String(), "version", readBuild().Version)
+
+	parts, working := errgroup.WithContext(ctx)
+	parts.Go(http.serve)
+	parts.Go(func() error {
+		s := &service{config: config, log: log, health: health, http: http}
+		return s.run(working)
+	})
+	if err := parts.Wait(); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	log.Info("stopped")
+	return nil
+}

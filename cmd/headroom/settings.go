@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// fileSuffix ends the variable that names a file with the secret in it.
+const fileSuffix = "_FILE"
+
+// Setting is one environment variable as README's table shows it.
+type Setting struct {
+	// Name is the whole variable, HEADROOM_ included.
+	Name string
+	// Default is the text that stands for an unset variable; empty is none.
+	Default string
+	// Meaning is one sentence, with the values that are allowed.
+	Meaning string
+	// Secret is true where the value may carry a password: it is never printed,
+	// and Name + "_FILE" may name a file with it instead.
+	Secret bool
+}
+
+// Settings lists every setting that has an effect, in the order of the contract.
+func Settings() []Setting {
+	list := make([]Setting, 0, len(settings()))
+	for _, s := range settings() {
+		list = append(list, s.Setting)
+	}
+	return list
+}
+
+// setting is a Setting with the rule that turns its text into the field. The
+// error of set says what is allowed and repeats no secret.
+type setting struct {
+	Setting
+	set func(c *Config, text string) error
+}
+
+func settings() []setting {
+	return append(connectionSettings(), workSettings()...)
+}
+
+func connectionSettings() []setting {
+	return []setting{
+		{
+			Setting{"HEADROOM_NATS_URL", "nats://127.0.0.1:4222", "NATS servers, comma separated: `nats://`, `tls://`, `ws://` or `wss://`.", true},
+			func(c *Config, text string) error { return setSecret(&c.NATSURL, text, checkNATSURL) },
+		},
+		{
+			Setting{"HEADROOM_NATS_CREDS", "", "Path of a NATS credentials file.", false},
+			func(c *Config, text string) error { c.NATSCreds = text; return nil },
+		},
+		{
+			Setting{"HEADROOM_NATS_REPLICAS", "1", "Replicas of the streams that Headroom creates, 1 to 5.", false},
+			func(c *Config, text string) error { return setInt(&c.NATSReplicas, text, 1, 5) },
+		},
+		{
+			Setting{"HEADROOM_SUBJECT_PREFIX", "headroom", "First token, or tokens with dots between, of every subject: letters, digits, `_`, `-`.", false},
+			func(c *Config, text string) error { return setSubject(&c.SubjectPrefix, text) },
+		},
+		{
+			Setting{"HEADROOM_REDIS_URL", "redis://127.0.0.1:6379/0", "Redis: `redis://` or `rediss://`; several hosts separated by commas are a Cluster; `?master_name=` makes them Sentinels.", true},
+			func(c *Config, text string) error { return setSecret(&c.RedisURL, text, checkRedisURL) },
+		},
+		{
+			Setting{"HEADROOM_REDIS_PREFIX", "headroom", "First part of every Redis key: letters, digits, `_`, `-`, `.`, `:`.", false},
+			func(c *Config, text string) error { return setKeyPrefix(&c.RedisPrefix, text) },
+		},
+		{
+			Setting{"HEADROOM_POSTGRES_URL", "postgres://127.0.0.1:5432/headroom", "PostgreSQL: `postgres://` or `postgresql://`.", true},
+			func(c *Config, text string) error { return setSecret(&c.PostgresURL, text, checkPostgresURL) },
+		},
+		{
+			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz` and `/readyz` are served, `host:port`; port 0 takes a free one.", false},
+			func(c *Config, text string) error { return setAddr(&c.HTTPAddr, text) },
+		},
+	}
+}
+
+func workSettings() []setting {
+	return []setting{
+		{
+			Setting{"HEADROOM_WORKERS", "2", "How many batches of events are worked on at once, 1 to 64.", false},
+			func(c *Config, text string) error { return setInt(&c.Workers, text, 1, 64) },
+		},
+		{
+			Setting{"HEADROOM_BATCH_SIZE", "512", "How many events a batch has at most, 1 to 1000. A batch never waits to be full.", false},
+			func(c *Config, text string) error { return setInt(&c.BatchSize, text, 1, 1000) },
+		},
+		{
+			Setting{"HEADROOM_UNAVAILABLE_BUDGET", "10s", "How long an admission is put off while Redis or PostgreSQL is away before it is denied with 9008; at least 1s.", false},
+			func(c *Config, text string) error { return setDuration(&c.UnavailableBudget, text, time.Second) },
+		},
+		{
+			Setting{"HEADROOM_LEASE_GRACE", "5m", "Added to the plan's maximum duration to make a lease; 0s or more.", false},
+			func(c *Config, text string) error { return setDuration(&c.LeaseGrace, text, 0) },
+		},
+		{
+			Setting{"HEADROOM_LEASE_DEFAULT", "24h", "The lease where the plan has no maximum duration; at least 1m.", false},
+			func(c *Config, text string) error { return setDuration(&c.LeaseDefault, text, time.Minute) },
+		},
+		{
+			Setting{"HEADROOM_PLAN_CACHE_TTL", "30m", "How long a workspace's plan is used before it is read again; at least 1s.", false},
+			func(c *Config, text string) error { return setDuration(&c.PlanCacheTTL, text, time.Second) },
+		},
+		{
+			Setting{"HEADROOM_UNKNOWN_WORKSPACE", unknownDefault, "`default`: a workspace never seen is on the default plan. `deny`: it is not entitled.", false},
+			func(c *Config, text string) error {
+				return setOneOf(&c.UnknownWorkspace, text, unknownDefault, unknownDeny)
+			},
+		},
+		{
+			Setting{"HEADROOM_SHADOW", "false", "`true`: decide and publish with `shadow: true`, deny nothing.", false},
+			func(c *Config, text string) error { return setBool(&c.Shadow, text) },
+		},
+		{
+			Setting{"HEADROOM_LOG_LEVEL", "info", "`debug`, `info`, `warn` or `error`.", false},
+			func(c *Config, text string) error { return setLevel(&c.LogLevel, text) },
+		},
+		{
+			Setting{"HEADROOM_LOG_FORMAT", logFormatAuto, "`auto`, `tint` or `json`. `auto` is `tint` on a terminal and `json` elsewhere.", false},
+			func(c *Config, text string) error {
+				return setOneOf(&c.LogFormat, text, logFormatAuto, logFormatTint, logFormatJSON)
+			},
+		},
+	}
+}
+
+func setLevel(field *slog.Level, text string) error {
+	var name string
+	if err := setOneOf(&name, strings.ToLower(text), "debug", "info", "warn", "error"); err != nil {
+		return err
+	}
+	if err := field.UnmarshalText([]byte(name)); err != nil {
+		return fmt.Errorf("read the level: %w", err)
+	}
+	return nil
+}

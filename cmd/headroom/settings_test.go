@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadmeListsTheSettingsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	body, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "| `"+variablePrefix) {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	for _, s := range Settings() {
+		value := "none"
+		if s.Default != "" {
+			value = "`" + s.Default + "`"
+		}
+		want = append(want, "| `"+s.Name+"` | "+value+" | "+s.Meaning+" |")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("README's settings differ from the program's (-program +README):\n%s", diff)
+	}
+}
+
+func TestEachSettingIsDescribedOnce(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, s := range Settings() {
+		if seen[s.Name] {
+			t.Errorf("%s is there twice", s.Name)
+		}
+		seen[s.Name] = true
+		if !strings.HasPrefix(s.Name, variablePrefix) || !strings.HasSuffix(s.Meaning, ".") {
+			t.Errorf("%s (%q) lacks the prefix or a sentence", s.Name, s.Meaning)
+		}
+		if strings.HasSuffix(s.Name, "_URL") != s.Secret {
+			t.Errorf("%s: a URL may carry a password and nothing else here does, but secret is %t", s.Name, s.Secret)
+		}
+	}
+	for _, name := range reservedVariables() {
+		if seen[name] {
+			t.Errorf("%s has an effect and is said to have none", name)
+		}
+	}
+}
+
+func TestVariablesWithoutEffectAreNamed(t *testing.T) {
+	t.Parallel()
+	set := map[string]string{
+		"HEADROOM_REDIS_ULR":               "x",
+		"HEADROOM_COLOUR_OF_THE_SKY":       "x",
+		"HEADROOM_STRIPE_API_KEY":          "x",
+		"HEADROOM_STRIPE_API_KEY_FILE":     "x",
+		"HEADROOM_WORKERS":                 "2",
+		"HEADROOM_POSTGRES_URL_FILE":       "/x",
+		"HEADROOM_WORKERS_FILE":            "/x",
+		"HEADROOM_SHADOW_OFF":              "",
+		"HEADROOM_SERVICE_HOST":            "10.0.0.1",
+		"HEADROOM_PORT_8080_TCP_ADDR":      "10.0.0.1",
+		"HEADROOMS":                        "x",
+		"HEADROOM_REDIS_SERVICE_SOMETHING": "x",
+	}
+	var names []string
+	for name := range set {
+		names = append(names, name+"="+set[name])
+	}
+	got := map[string]string{}
+	for _, unused := range unusedVariables(environ(set), names) {
+		got[unused.Variable] = unused.Reason
+	}
+	const reserved = "part of Headroom's contract, but this version does not do what it controls"
+	want := map[string]string{
+		"HEADROOM_REDIS_ULR":               "no such setting; did you mean HEADROOM_REDIS_URL?",
+		"HEADROOM_COLOUR_OF_THE_SKY":       "no such setting; README lists them",
+		"HEADROOM_STRIPE_API_KEY":          reserved,
+		"HEADROOM_STRIPE_API_KEY_FILE":     reserved,
+		"HEADROOM_WORKERS_FILE":            "no such setting; README lists them",
+		"HEADROOM_REDIS_SERVICE_SOMETHING": "no such setting; README lists them",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("variables without effect differ (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/subscriptions"
+)
+
+// workspacesCmd is workspaces and the plans they are on.
+type workspacesCmd struct {
+	List   workspacesListCmd   `cmd:"" help:"List the workspaces that have or had a subscription."`
+	Show   workspacesShowCmd   `cmd:"" help:"Show a workspace's plan, period, limits and usage."`
+	Assign workspacesAssignCmd `cmd:"" help:"Put a workspace on a plan by hand."`
+}
+
+// workspacesListCmd lists workspaces by id.
+type workspacesListCmd struct {
+	After string `help:"Begin behind this workspace: the last one of the page before." placeholder:"WS"`
+	Limit int    `help:"How many at most, 1 to 1000." default:"100" placeholder:"N"`
+	output
+}
+
+// workspaceItem is one workspace of the listing.
+type workspaceItem struct {
+	WorkspaceID  string           `json:"workspace_id"`
+	Revision     int64            `json:"revision"`
+	Subscription *subscriptionRow `json:"subscription"`
+}
+
+// Run prints a page of the listing.
+func (c *workspacesListCmd) Run(ctx context.Context, p *program) error {
+	if c.Limit < 1 || c.Limit > subscriptions.MaxPageSize {
+		return &usageError{Err: fmt.Errorf("--limit %d: must be 1 to %d", c.Limit, subscriptions.MaxPageSize)}
+	}
+	return p.withAdmin(ctx, func(a *admin) error {
+		workspaces, err := a.subscriptions().Workspaces(ctx, subscriptions.Page{After: c.After, Limit: c.Limit})
+		if err != nil {
+			return err
+		}
+		if c.json() {
+			items := make([]workspaceItem, len(workspaces))
+			for i, w := range workspaces {
+				items[i] = workspaceItem{WorkspaceID: w.ID, Revision: w.Revision, Subscription: rowOf(w.Subscription)}
+			}
+			return writeIndented(p.stdout, items)
+		}
+		t := newTable("WORKSPACE", "PLAN", "SOURCE", "STATUS", "PERIOD START", "PERIOD END", "REVISION")
+		for _, w := range workspaces {
+			t.add(workspaceCells(w)...)
+		}
+		return t.write(p.stdout, "no workspaces")
+	})
+}
+
+func workspaceCells(w subscriptions.Workspace) []string {
+	s := w.Subscription
+	if s == nil {
+		return []string{w.ID, "-", "-", "-", "-", "-", number(w.Revision)}
+	}
+	return []string{w.ID, s.PlanKey, string(s.Source), s.Status, instant(s.PeriodStart), instant(s.PeriodEnd), number(w.Revision)}
+}
+
+// workspacesAssignCmd puts a workspace on a plan by hand.
+type workspacesAssignCmd struct {
+	Workspace string `arg:"" name:"WS" help:"The workspace; it need not be known."`
+	Plan      string `required:"" placeholder:"KEY" help:"The plan's key."`
+	Source    string `enum:"enterprise,system" default:"enterprise" placeholder:"enterprise|system" help:"Who decides about the subscription: ${enum}."`
+	Interval  string `placeholder:"month|year|Nd|Nh|Nm" help:"How long a period is. Unless given: that of the open period, or a month."`
+	Start     string `placeholder:"T" help:"When the periods began, as RFC 3339 or YYYY-MM-DD (UTC). Unless given: that of the open period, or now."`
+	NewPeriod bool   `help:"Close the open period now and open one with a fresh quota."`
+	output
+}
+
+// Help says what happens to an open period.
+func (workspacesAssignCmd) Help() string {
+	return "On an open period of the same source it changes the terms and keeps what was used; with --new-period it opens another one, with a fresh quota. " +
+		"Running instances of Headroom are told at once."
+}
+
+// Run assigns, tells running instances, and prints the period row.
+func (c *workspacesAssignCmd) Run(ctx context.Context, p *program) error {
+	if err := checkID("workspace", c.Workspace); err != nil {
+		return err
+	}
+	assignment, err := c.assignment()
+	if err != nil {
+		return &usageError{Err: err}
+	}
+	return p.withAdmin(ctx, func(a *admin) error {
+		store := a.subscriptions()
+		subscription, err := store.Assign(ctx, assignment)
+		if err != nil {
+			return err
+		}
+		workspace, err := store.Workspace(ctx, c.Workspace)
+		if err != nil {
+			return err
+		}
+		a.announce(ctx, schemas.PlanInvalidated{WorkspaceID: workspace.ID, PlanRevision: workspace.Revision, Reason: "assigned to plan " + c.Plan})
+		row := rowOf(&subscription)
+		if c.json() {
+			return writeIndented(p.stdout, row)
+		}
+		return facts(p.stdout, row.pairs()...)
+	})
+}
+
+// assignment reads the flags, so that a fault is heard of before anything is
+// connected to.
+func (c *workspacesAssignCmd) assignment() (subscriptions.Assignment, error) {
+	assignment := subscriptions.Assignment{
+		WorkspaceID: c.Workspace, PlanKey: c.Plan, Source: subscriptions.Source(c.Source),
+		Interval: c.Interval, NewPeriod: c.NewPeriod, Cause: "headroom workspaces assign",
+	}
+	if c.Interval != "" {
+		if _, err := subscriptions.ParseInterval(c.Interval); err != nil {
+			return assignment, err
+		}
+	}
+	if c.Start != "" {
+		start, err := parseInstant(c.Start)
+		if err != nil {
+			return assignment, fmt.Errorf("--start: %w", err)
+		}
+		assignment.Start = &start
+	}
+	return assignment, nil
+}

@@ -1,0 +1,107 @@
+package consumers_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/headroomhq/headroom/enforcement"
+	"github.com/headroomhq/headroom/schemas"
+)
+
+// judge is an enforcer that answers what a test tells it to, and allows otherwise.
+// It is safe for concurrent use; its functions are called one at a time.
+type judge struct {
+	mu        sync.Mutex
+	admit     func(enforcement.Request) enforcement.Result
+	withdraw  func(enforcement.Request) error
+	extend    func(enforcement.Progress) enforcement.Extension
+	release   func(enforcement.Completion) enforcement.Release
+	asked     []string // executions, in the order of the calls
+	batches   []int
+	withdrawn []string
+	released  []string
+}
+
+func (j *judge) Admit(_ context.Context, requests []enforcement.Request) []enforcement.Result {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.batches = append(j.batches, len(requests))
+	results := make([]enforcement.Result, len(requests))
+	for i, r := range requests {
+		j.asked = append(j.asked, r.ExecutionID)
+		results[i] = enforcement.Result{Decision: allowed(r)}
+		if j.admit != nil {
+			results[i] = j.admit(r)
+		}
+	}
+	return results
+}
+
+func (j *judge) Withdraw(_ context.Context, requests []enforcement.Request) []enforcement.Result {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	results := make([]enforcement.Result, len(requests))
+	for i, r := range requests {
+		j.withdrawn = append(j.withdrawn, r.ExecutionID)
+		if j.withdraw != nil {
+			results[i].Err = j.withdraw(r)
+		}
+	}
+	return results
+}
+
+func (j *judge) Unavailable(r enforcement.Request, reason string, at time.Time) schemas.DecisionMade {
+	return denied(r, enforcement.CodeUnavailable, reason, at)
+}
+
+func (j *judge) Extend(_ context.Context, progress []enforcement.Progress) []enforcement.Extension {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	results := make([]enforcement.Extension, len(progress))
+	for i, p := range progress {
+		if j.extend != nil {
+			results[i] = j.extend(p)
+		}
+	}
+	return results
+}
+
+func (j *judge) Release(_ context.Context, completions []enforcement.Completion) []enforcement.Release {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	results := make([]enforcement.Release, len(completions))
+	for i, c := range completions {
+		j.released = append(j.released, c.ExecutionID)
+		results[i] = enforcement.Release{Known: true, Released: true}
+		if j.release != nil {
+			results[i] = j.release(c)
+		}
+	}
+	return results
+}
+
+// told is a copy of what was recorded.
+func (j *judge) told(list *[]string) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), *list...)
+}
+
+func allowed(r enforcement.Request) schemas.DecisionMade {
+	d := denied(r, 0, "Allowed.", time.Now())
+	d.Allowed = true
+	return d
+}
+
+func denied(r enforcement.Request, code int, message string, at time.Time) schemas.DecisionMade {
+	start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	return schemas.DecisionMade{
+		DecisionID: "decision-" + r.ExecutionID + "-" + r.EventID, Kind: schemas.KindAdmission,
+		WorkspaceID: r.WorkspaceID, ExecutionID: r.ExecutionID,
+		RequestEventID: r.EventID, RequestEventSource: r.EventSource,
+		Code: code, Error: enforcement.CodeName(code), Message: message, Limit: enforcement.LimitOfCode(code),
+		PlanKey: "free", PlanRevision: 1, PeriodStart: start, PeriodEnd: start.AddDate(0, 1, 0),
+		PlanAsOf: at.UTC(), DecidedAt: at.UTC(), Exact: true,
+	}
+}

@@ -1,0 +1,42 @@
+package consumers
+
+import (
+	"errors"
+	"time"
+
+	"github.com/headroomhq/headroom/enforcement"
+)
+
+// longestHeldDelay bounds how late a slot is freed after Redis is back.
+const longestHeldDelay = 5 * time.Second
+
+// heldVerdict is the verdict on a completion or a progress, which are put off
+// for as long as Redis is away.
+func heldVerdict(b *breaker, m *message, err error, now time.Time) error {
+	if !errors.Is(err, enforcement.ErrUnavailable) {
+		return err
+	}
+	delay := max(min(growing(m.delivered), longestHeldDelay), b.wait(now)+shortestDelay)
+	return &Defer{Reason: "Redis is away", Delay: delay, Err: err}
+}
+
+// tell tells the breaker how a call for many went: it failed if nothing worked
+// and anything failed for want of the service.
+func tell[T any](b *breaker, now time.Time, results []T, away func(T) (failed, away bool)) {
+	missed := false
+	for _, result := range results {
+		failed, isAway := away(result)
+		if !failed {
+			b.worked()
+			return
+		}
+		missed = missed || isAway
+	}
+	if missed {
+		b.failed(now)
+	}
+}
+
+func unavailable(err error) (failed, away bool) {
+	return err != nil, errors.Is(err, enforcement.ErrUnavailable)
+}

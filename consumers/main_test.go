@@ -1,0 +1,16 @@
+package consumers_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/headroomhq/headroom/schemas/schematest"
+)
+
+// TestMain runs the tests, or is the process that a test started to be killed.
+func TestMain(m *testing.M) {
+	if os.Getenv(workerVariable) != "" {
+		os.Exit(work(os.Getenv, os.Stdin, os.Stderr))
+	}
+	schematest.Main(m)
+}

@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/headroomhq/headroom/enforcement"
+)
+
+// Usage is what the ledger knows of a workspace: used and peak of the period, and
+// the executions that hold a lease, whatever period they were charged to. What
+// was decided but not yet folded is not in it. It implements enforcement.UsageSource.
+func (s *Store) Usage(ctx context.Context, workspace, usageEpoch string) (enforcement.Usage, error) {
+	var usage enforcement.Usage
+	err := pgx.BeginTxFunc(ctx, s.pool, oneView, func(tx pgx.Tx) error {
+		var err error
+		if usage.Used, usage.Peak, err = period(ctx, tx, workspace, usageEpoch); err != nil {
+			return err
+		}
+		usage.Leases, err = leases(ctx, tx, workspace)
+		return err
+	})
+	if err != nil {
+		return enforcement.Usage{}, fmt.Errorf("read usage of workspace %s: %w", workspace, err)
+	}
+	return usage, nil
+}
+
+// oneView makes all reads of a transaction see the same state.
+var oneView = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+
+func period(ctx context.Context, tx pgx.Tx, workspace, usageEpoch string) (used, peak int64, err error) {
+	err = tx.QueryRow(ctx, `
+		select used, peak from period_usage where workspace_id = @workspace and usage_epoch = @epoch`,
+		pgx.NamedArgs{"workspace": workspace, "epoch": usageEpoch}).Scan(&used, &peak)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, nil
+	}
+	return used, peak, err
+}
+
+func leases(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Lease, error) {
+	rows, err := tx.Query(ctx, `
+		select execution_id, lease_expires_at from executions
+		where workspace_id = @workspace and outcome is null and decided and lease_expires_at > now()
+		order by lease_expires_at, execution_id`,
+		pgx.NamedArgs{"workspace": workspace})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[enforcement.Lease])
+}

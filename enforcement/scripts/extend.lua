@@ -1,0 +1,45 @@
+-- These executions of one workspace still run: move their leases later, never
+-- earlier, and only live ones.
+--
+-- ARGV[2…] the executions
+--
+-- Returns {0, now, answer…, digest, snapshot…}: an answer is the lease's expiry
+-- (6 bytes, ms, 0 where none is live) and the record, if any; then each snapshot
+-- that a record was measured against
+
+local answers, later, snapshots, sent, longest, last = {}, {}, {}, {}, 0, 0
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  local record = find(id)
+  local expiry = tonumber(redis.call('ZSCORE', KEYS[2], id) or 0)
+  if expiry <= now then expiry = 0 end
+  if record and #record >= 35 then
+    local of = string.sub(record, 10, 17)
+    local lease = terms(record)
+    if expiry > 0 and lease then
+      expiry = math.max(expiry, now + lease)
+      later[#later + 1], later[#later + 2] = expiry, id
+      longest, last = math.max(longest, lease), math.max(last, expiry)
+    end
+    if not sent[of] then
+      sent[of] = true
+      local snapshot = redis.call('HGET', KEYS[1], 's' .. of)
+      local keep = redis.call('HGET', KEYS[1], 'k' .. of)
+      if snapshot then snapshots[#snapshots + 1] = {of, snapshot, tonumber(keep)} end
+    end
+  end
+  answers[#answers + 1] = struct.pack('<I6', expiry) .. (record or '')
+end
+
+if #later > 0 then
+  redis.call('ZADD', KEYS[2], 'XX', 'GT', unpack(later))
+  outlive(last, longest)
+end
+local reply = {0, now, unpack(answers)}
+for _, each in ipairs(snapshots) do
+  reply[#reply + 1], reply[#reply + 2] = each[1], each[2]
+  if each[3] < now + longest + 2 * window then
+    redis.call('HSET', KEYS[1], 'k' .. each[1], string.format('%.0f', now + longest + 3 * window))
+  end
+end
+return reply

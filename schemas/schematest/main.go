@@ -1,0 +1,36 @@
+package schematest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Main runs a package's tests, stops the services that they started, and fails the
+// package when a goroutine is left or a service did not stop. It ends the process:
+//
+//	func TestMain(m *testing.M) { schematest.Main(m) }
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := stopShared(); err != nil {
+		fmt.Fprintf(os.Stderr, "stop the test services: %v\n", err)
+		code = max(code, 1)
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintf(os.Stderr, "goroutines left by the tests: %v\n", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func stopShared() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return errors.Join(cluster.stop(ctx), redisServer.stop(ctx))
+}
