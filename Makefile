@@ -42,11 +42,9 @@ fmt:
 	@echo "check: format (make format mends it)"
 	@$(LINT) fmt --diff
 
-# Twice: some hooks are compiled into test binaries only.
 vet:
 	@echo "check: vet"
 	@go vet ./...
-	@go vet -tags crashpoints ./...
 	@go -C $(TOOLS) vet ./alltests
 
 lint: ## The linters of .golangci.yml.

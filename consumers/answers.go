@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/headroomhq/headroom/schemas"
@@ -15,9 +14,6 @@ import (
 // eventSource is the CloudEvents source of every decision, by whichever process
 // and door it was taken: a repeated decision is the same event.
 const eventSource = "headroom"
-
-// traceHeaders travel from a request to its decision.
-var traceHeaders = [...]string{"traceparent", "tracestate"}
 
 // answer is a decision on its way out.
 type answer struct {
@@ -47,7 +43,7 @@ type answers struct {
 	topology  schemas.Topology
 	shadow    bool
 	stats     *Stats
-	crash     crash
+	probe     probe
 }
 
 // decisionReader reads a message of the decisions stream; jetstream.Stream is one.
@@ -71,10 +67,10 @@ func (a *answers) publish(ctx context.Context, all []*answer) {
 	if len(sent) == 0 {
 		return
 	}
-	a.crash.at(a.kind, "publishing")
+	a.probe.at(a.kind, "publishing")
 	var results []schemas.Result
-	a.crash.sending(a.kind, len(messages), func() { results = a.publisher.PublishAll(ctx, messages) })
-	a.crash.at(a.kind, "published")
+	a.probe.sending(a.kind, len(messages), func() { results = a.publisher.PublishAll(ctx, messages) })
+	a.probe.at(a.kind, "published")
 	for i, each := range sent {
 		a.conclude(ctx, each, results[i])
 	}
@@ -90,13 +86,9 @@ func (a *answers) compose(each *answer) (schemas.Message, error) {
 		return schemas.Message{}, fmt.Errorf("encode decision %s: %w", d.DecisionID, err)
 	}
 	each.body = body
-	header := make(nats.Header, len(traceHeaders)+1)
-	for _, name := range traceHeaders {
-		if value := each.about.header.Get(name); value != "" {
-			header.Set(name, value)
-		}
-	}
-	return schemas.Message{Subject: a.topology.Decision(d.WorkspaceID), ID: d.DecisionID, Body: body, Header: header}, nil
+	return schemas.Message{
+		Subject: a.topology.Decision(d.WorkspaceID), ID: d.DecisionID, Body: body, Header: traceOf(each.about.header),
+	}, nil
 }
 
 // notStored is the verdict on a message whose decision could not be published:

@@ -23,7 +23,7 @@ type completed struct {
 	stats    *Stats
 	now      func() time.Time
 	log      *slog.Logger
-	crash    crash
+	probe    probe
 }
 
 func (h *completed) handle(ctx context.Context, batch []*message) []error {
@@ -63,7 +63,7 @@ func (h *completed) release(ctx context.Context, completions []enforcement.Compl
 		return paused
 	}
 	releases := h.enforcer.Release(ctx, completions)
-	h.crash.at(kindCompleted, "decided")
+	h.probe.at(kindCompleted, "decided")
 	tell(h.breaker, h.now(), releases, func(r enforcement.Release) (bool, bool) { return unavailable(r.Err) })
 	return releases
 }

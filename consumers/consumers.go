@@ -32,7 +32,7 @@ const mostUnsettled = 50_000
 type Consumers struct {
 	options Options
 	stats   *Stats
-	crash   crash
+	probe   probe
 	running *atomic.Int64
 	ready   atomic.Bool
 }
@@ -43,7 +43,7 @@ func New(o Options) (*Consumers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Consumers{options: o, stats: &Stats{}, crash: newCrash(o.NATS), running: &atomic.Int64{}}, nil
+	return &Consumers{options: o, stats: &Stats{}, probe: unwatched{}, running: &atomic.Int64{}}, nil
 }
 
 // Stats are the consumers' counts, live.
@@ -139,16 +139,20 @@ func (c *Consumers) lanes(ctx context.Context, p *schemas.Publisher) ([]*lane, e
 
 func (c *Consumers) lane(kind string, consumer jetstream.Consumer, h handler, s *settler) *lane {
 	return &lane{
-		kind: kind, consumer: consumer, handler: h, settler: s, running: c.running, crash: c.crash,
-		batch: c.options.BatchSize, bytes: max(32<<20, 2*int(c.options.NATS.MaxPayload())), log: c.options.Log,
+		kind: kind, consumer: consumer, handler: h, settler: s, running: c.running, probe: c.probe,
+		batch: c.options.BatchSize, bytes: c.mostBytes(), log: c.options.Log,
 	}
 }
+
+// mostBytes is how many bytes one reader asks a server for before it has worked
+// off some: at least two messages of the largest size.
+func (c *Consumers) mostBytes() int { return max(8<<20, 2*int(c.options.NATS.MaxPayload())) }
 
 func (c *Consumers) settler(kind string, p publisher, remembered *memory, ackWait time.Duration) *settler {
 	o := c.options
 	return &settler{
 		kind: kind, memory: remembered, stats: c.stats, maxAttempts: o.MaxAttempts, ackWait: ackWait,
-		letters: c.deadLetters(p, roomExecutions, kind), now: o.Now, log: o.Log, crash: c.crash,
+		letters: c.deadLetters(p, roomExecutions, kind), now: o.Now, log: o.Log, probe: c.probe,
 	}
 }
 
@@ -170,18 +174,18 @@ func (c *Consumers) handler(kind string, parts handlerParts) handler {
 	o := c.options
 	out := &answers{
 		kind: kind, publisher: parts.publisher, stored: parts.decisions, topology: o.Topology, shadow: o.Shadow,
-		replies: &replies{nats: o.NATS, log: o.Log}, stats: c.stats, crash: c.crash,
+		replies: &replies{nats: o.NATS, log: o.Log}, stats: c.stats, probe: c.probe,
 	}
 	b := &breaker{}
 	switch kind {
 	case kindRequested:
 		return &requested{
 			enforcer: o.Enforcer, answers: out, memory: parts.memory, breaker: b, stats: c.stats,
-			budget: o.UnavailableBudget, fence: o.RebuildFence, now: o.Now, crash: c.crash,
+			budget: o.UnavailableBudget, fence: o.RebuildFence, now: o.Now, probe: c.probe,
 		}
 	case kindProgressed:
-		return &progressed{enforcer: o.Enforcer, answers: out, breaker: b, now: o.Now, log: o.Log, crash: c.crash}
+		return &progressed{enforcer: o.Enforcer, answers: out, breaker: b, now: o.Now, log: o.Log, probe: c.probe}
 	default:
-		return &completed{enforcer: o.Enforcer, breaker: b, stats: c.stats, now: o.Now, log: o.Log, crash: c.crash}
+		return &completed{enforcer: o.Enforcer, breaker: b, stats: c.stats, now: o.Now, log: o.Log, probe: c.probe}
 	}
 }

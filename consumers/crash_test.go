@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,7 +29,8 @@ import (
 )
 
 // workerVariable makes the test binary a process that consumes until its
-// standard input ends, or until the crash point that HEADROOM_CRASH_AT names.
+// standard input ends, or until it is killed at the step that the variable names:
+// <kind> <step> <n-th passing>.
 const workerVariable = "HEADROOM_TEST_WORKER"
 
 // crashBatch makes several batches of a test's messages.
@@ -69,7 +70,8 @@ func consume(ctx context.Context, getenv func(string) string, log *slog.Logger) 
 	}
 	client := redis.NewClient(address)
 	defer func() { _ = client.Close() }()
-	plans := subscriptions.NewCache(subscriptions.NewStore(pool, subscriptions.StoreOptions{}).PlanInfo, subscriptions.CacheOptions{})
+	known := subscriptions.NewStore(pool, subscriptions.StoreOptions{DenyUnknown: true})
+	plans := subscriptions.NewCache(known.PlanInfo, subscriptions.CacheOptions{})
 	store := ledger.New(pool)
 	o := consumers.Options{
 		NATS: nc, JetStream: js, Ledger: store, Log: log,
@@ -80,39 +82,38 @@ func consume(ctx context.Context, getenv func(string) string, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
+	var kind, step string
+	var n int64
+	if _, err := fmt.Sscan(getenv(workerVariable), &kind, &step, &n); err != nil {
+		return err
+	}
+	made.KillAt(kind, step, n)
 	return made.Run(ctx)
 }
 
-// buildWorker compiles this package's tests with the crash points in.
-func buildWorker(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "worker")
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", "crashpoints", "-o", binary, ".").CombinedOutput()
+// crash runs a worker until it is killed as it passes the step for the n-th time.
+func (w *whole) crash(kind, step string, n int) {
+	w.Helper()
+	self, err := os.Executable()
 	if err != nil {
-		t.Fatalf("build the worker: %v\n%s", err, out)
+		w.Fatal(err)
 	}
-	return binary
-}
-
-// crash runs a worker until it is killed at the point.
-func (w *whole) crash(t *testing.T, binary, point string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	worker := exec.CommandContext(ctx, binary)
-	worker.Env = append(os.Environ(), workerVariable+"=1", "HEADROOM_CRASH_AT="+point+":2",
-		"NATS="+schematest.NATSURL(t), "POSTGRES="+schematest.PostgresURL(t), "REDIS="+schematest.RedisURL(t))
+	worker := exec.CommandContext(ctx, self)
+	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", workerVariable, kind, step, n),
+		"NATS="+schematest.NATSURL(w.TB), "POSTGRES="+schematest.PostgresURL(w.TB), "REDIS="+schematest.RedisURL(w.TB))
 	var log strings.Builder
 	worker.Stderr = &log
 	stdin, err := worker.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	defer func() { _ = stdin.Close() }()
 	var exit *exec.ExitError
 	err = worker.Run()
 	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL || ctx.Err() != nil {
-		t.Fatalf("the worker was not killed at %s: %v, %v\n%s", point, err, ctx.Err(), log.String())
+		w.Fatalf("the worker was not killed at %s %s: %v, %v\n%s", kind, step, err, ctx.Err(), log.String())
 	}
 }
 
@@ -136,59 +137,116 @@ func (w *whole) finish(kind string) {
 	w.halt(r)
 }
 
+// What is asked for in each crash: executions on a quota, progress of the allowed ones
+// that each goes over a limit, executions of workspaces nobody knows, and nonsense.
+const (
+	crashAsked     = 60
+	crashQuota     = 40
+	crashStrangers = 10
+	crashNonsense  = 10
+)
+
 func TestAKillAtAnyStepChangesNoDecision(t *testing.T) {
 	t.Parallel()
-	binary := buildWorker(t)
-	for kind, steps := range map[string][]string{
-		"requested": {"pulled", "decided", "publishing", "sent", "published", "settling", "settled"},
-		"completed": {"pulled", "decided", "settling", "settled"},
+	all := []string{"requested", "progressed", "completed"}
+	for step, kinds := range map[string][]string{
+		"pulled": all, "decided": all, "settling": all, "settled": all,
+		"publishing": all[:2], "sent": all[:2], "published": all[:2],
+		"withdrawn": all[:1], "buried": all[:1],
+		"folding": {"ledger"}, "folded": {"ledger"},
 	} {
-		for _, step := range steps {
-			t.Run(kind+" "+step, func(t *testing.T) {
-				t.Parallel()
-				surviveKill(t, binary, kind+"."+step)
-			})
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			surviveKills(t, step, kinds)
+		})
+	}
+}
+
+// surviveKills has executions asked for, reported on and completed, with a process
+// killed at the step of each kind on the way.
+func surviveKills(t *testing.T, step string, kinds []string) {
+	w := newWhole(t, subscriptions.StoreOptions{DenyUnknown: true})
+	w.hurry()
+	w.askForAll()
+	if kinds[0] == "ledger" {
+		w.crash("ledger", step, 1)
+	}
+	w.through("requested", step, kinds)
+	w.expectDecisions(map[int]int{0: crashQuota, 9001: crashAsked - crashQuota, 9008: crashStrangers})
+	allowed := w.allowed()
+	tasks := int64(60)
+	for _, id := range allowed {
+		w.publish(w.topology.Progressed("limited"), body(w.world, "step-"+id,
+			schemas.ExecutionProgressed{WorkspaceID: "limited", ExecutionID: id, Tasks: &tasks}))
+	}
+	w.through("progressed", step, kinds)
+	for _, id := range allowed {
+		w.complete("limited", id, schemas.OutcomeSucceeded)
+	}
+	w.through("completed", step, kinds)
+
+	w.expectDecisions(map[int]int{0: crashQuota, 9001: crashAsked - crashQuota, 9008: crashStrangers, 9003: crashQuota})
+	redis, folded := w.outstanding("limited")
+	if redis.Used != crashQuota || redis.Running != 0 || folded.Used != crashQuota || len(folded.Leases) != 0 {
+		t.Errorf("Redis has used %d, running %d, the ledger %d and %d leases, want %d, 0, %d, 0",
+			redis.Used, redis.Running, folded.Used, len(folded.Leases), crashQuota, crashQuota)
+	}
+	if got, want := w.denials("limited"), int64(crashAsked-crashQuota+crashQuota); got != want {
+		t.Errorf("the ledger counts %d denials, want %d", got, want)
+	}
+	if n := w.count(schemas.StreamDeadLetters); n != crashNonsense {
+		t.Errorf("%d dead letters, want %d", n, crashNonsense)
+	}
+}
+
+func (w *whole) askForAll() {
+	w.Helper()
+	for i := range crashAsked {
+		w.request("limited", fmt.Sprintf("x%02d", i))
+		if i < crashStrangers {
+			w.request("stranger", fmt.Sprintf("y%02d", i))
+		}
+		if i < crashNonsense {
+			w.publish(w.topology.Requested("limited"), []byte("nonsense"))
 		}
 	}
 }
 
-// surviveKill has 60 executions asked for and completed on a quota of 40, with a
-// process killed at the point on the way.
-func surviveKill(t *testing.T, binary, point string) {
-	const asked, quota = 60, 40
-	w := newWhole(t)
-	w.hurry()
-	for i := range asked {
-		w.request("limited", fmt.Sprintf("x%02d", i))
+// through works off what is stored of a kind; a first process is killed at the
+// step, if it is one of this kind.
+func (w *whole) through(kind, step string, kinds []string) {
+	w.Helper()
+	if slices.Contains(kinds, kind) {
+		w.crash(kind, step, 2)
 	}
-	if strings.HasPrefix(point, "requested.") {
-		w.crash(t, binary, point)
+	w.finish(kind)
+}
+
+// expectDecisions checks how many decisions of each code are stored, and that each
+// is stored once.
+func (w *whole) expectDecisions(codes map[int]int) {
+	w.Helper()
+	got, ids := make(map[int]int), make(map[string]bool)
+	for _, d := range w.decisions(0) {
+		got[d.Code]++
+		if ids[d.DecisionID] {
+			w.Errorf("decision %s of execution %s is stored twice", d.DecisionID, d.ExecutionID)
+		}
+		ids[d.DecisionID] = true
 	}
-	w.finish("requested")
-	decided := make(map[string]int)
-	codes := make(map[int]int)
-	for _, d := range w.decisions(asked) {
-		decided[d.ExecutionID]++
-		codes[d.Code]++
+	if diff := cmp.Diff(codes, got); diff != "" {
+		w.Fatalf("decisions by code (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[int]int{0: quota, 9001: asked - quota}, codes); diff != "" || len(decided) != asked {
-		t.Fatalf("%d executions decided; codes (-want +got):\n%s", len(decided), diff)
-	}
-	for _, d := range w.decisions(asked) {
+}
+
+// allowed is the executions that may run.
+func (w *whole) allowed() []string {
+	w.Helper()
+	var ids []string
+	for _, d := range w.decisions(0) {
 		if d.Allowed {
-			w.complete("limited", d.ExecutionID, schemas.OutcomeSucceeded)
+			ids = append(ids, d.ExecutionID)
 		}
 	}
-	if strings.HasPrefix(point, "completed.") {
-		w.crash(t, binary, point)
-	}
-	w.finish("completed")
-	redis, folded := w.outstanding("limited")
-	if redis.Used != quota || redis.Running != 0 || folded.Used != quota || len(folded.Leases) != 0 {
-		t.Errorf("Redis has used %d, running %d, the ledger %d and %d leases, want %d, 0, %d, 0",
-			redis.Used, redis.Running, folded.Used, len(folded.Leases), quota, quota)
-	}
-	if n := w.count(schemas.StreamDecisions); n != asked {
-		t.Errorf("%d decisions stored, want %d", n, asked)
-	}
+	return ids
 }

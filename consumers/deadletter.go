@@ -74,7 +74,7 @@ func (d *deadLetters) compose(l letter) schemas.Message {
 	header.Set(headerFirst, m.stored.UTC().Format(time.RFC3339Nano))
 	header.Set(headerLast, d.now().UTC().Format(time.RFC3339Nano))
 	body := m.body
-	if room := d.maxBytes - sizeOf(header) - len(d.subject) - envelope; len(body) > room {
+	if room := d.maxBytes - headerSize(header) - len(d.subject) - envelope; len(body) > room {
 		header.Set(headerTruncated, strconv.Itoa(len(body)))
 		body = body[:max(room, 0)]
 	}
@@ -83,38 +83,15 @@ func (d *deadLetters) compose(l letter) schemas.Message {
 }
 
 // ownHeader is a copy of a message's headers without those that instruct the
-// server, or an empty one if they are very long.
+// server or look like a dead letter's own, or an empty one if they are very long.
 func ownHeader(header nats.Header) nats.Header {
 	own := maps.Clone(header)
 	maps.DeleteFunc(own, func(name string, _ []string) bool {
-		return strings.HasPrefix(strings.ToLower(name), "nats-")
+		name = strings.ToLower(name)
+		return strings.HasPrefix(name, "nats-") || strings.HasPrefix(name, "headroom-")
 	})
-	if own == nil || sizeOf(own) > mostHeader {
+	if own == nil || headerSize(own) > mostHeader {
 		return nats.Header{}
 	}
 	return own
-}
-
-func sizeOf(header nats.Header) int {
-	size := 0
-	for name, values := range header {
-		for _, value := range values {
-			size += len(name) + len(value) + len(": \r\n")
-		}
-	}
-	return size
-}
-
-// headerText makes a text fit for a header: one line of printable characters,
-// and not too long.
-func headerText(s string) string {
-	if len(s) > longestReason {
-		s = s[:longestReason]
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
-			return ' '
-		}
-		return r
-	}, s)
 }

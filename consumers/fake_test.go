@@ -2,9 +2,12 @@ package consumers_test
 
 import (
 	"context"
+	"log/slog"
 	"sync"
+	"testing"
 	"time"
 
+	"github.com/headroomhq/headroom/consumers"
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/schemas"
 )
@@ -103,5 +106,44 @@ func denied(r enforcement.Request, code int, message string, at time.Time) schem
 		Code: code, Error: enforcement.CodeName(code), Message: message, Limit: enforcement.LimitOfCode(code),
 		PlanKey: "free", PlanRevision: 1, PeriodStart: start, PeriodEnd: start.AddDate(0, 1, 0),
 		PlanAsOf: at.UTC(), DecidedAt: at.UTC(), Exact: true,
+	}
+}
+
+// asking is a request for an execution of workspace acme.
+func asking(execution string) enforcement.Request {
+	return enforcement.Request{WorkspaceID: "acme", ExecutionID: execution, EventID: "e", EventSource: "test"}
+}
+
+// eavesdropper is a log that waits for a message.
+type eavesdropper struct {
+	slog.Handler
+	wanted string
+	heard  chan struct{}
+}
+
+func eavesdrop(wanted string) *eavesdropper {
+	return &eavesdropper{Handler: slog.DiscardHandler, wanted: wanted, heard: make(chan struct{}, 1)}
+}
+
+func (*eavesdropper) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *eavesdropper) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == l.wanted {
+		select {
+		case l.heard <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+func (l *eavesdropper) listen(o *consumers.Options) { o.Log = slog.New(l) }
+
+func (l *eavesdropper) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.heard:
+	case <-time.After(patience):
+		t.Fatalf("not logged in time: %s", l.wanted)
 	}
 }

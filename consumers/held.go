@@ -16,8 +16,12 @@ func heldVerdict(b *breaker, m *message, err error, now time.Time) error {
 	if !errors.Is(err, enforcement.ErrUnavailable) {
 		return err
 	}
-	delay := max(min(growing(m.delivered), longestHeldDelay), b.wait(now)+shortestDelay)
-	return &Defer{Reason: "Redis is away", Delay: delay, Err: err}
+	return &Defer{Reason: "Redis is away", Delay: heldDelay(b, m, now), Err: err}
+}
+
+// heldDelay is how long a message waits that has to reach Redis.
+func heldDelay(b *breaker, m *message, now time.Time) time.Duration {
+	return max(min(growing(m.delivered), longestHeldDelay), b.wait(now)+shortestDelay)
 }
 
 // tell tells the breaker how a call for many went: it failed if nothing worked

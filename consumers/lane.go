@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
 )
 
 // handler judges a batch: one verdict per message, see errors.go.
@@ -24,9 +25,9 @@ type lane struct {
 	handler  handler
 	settler  *settler
 	batch    int
-	bytes    int // most bytes to hold unhandled
+	bytes    int // most bytes to hold, and as many may be on their way here
 	running  *atomic.Int64
-	crash    crash
+	probe    probe
 	log      *slog.Logger
 }
 
@@ -43,8 +44,9 @@ const (
 // closed, is an error.
 func (l *lane) run(ctx, work context.Context) error {
 	queue := make(chan jetstream.Msg, l.batch)
+	room := semaphore.NewWeighted(int64(l.bytes))
 	disturbed := make(chan error, 1)
-	consuming, err := l.consumer.Consume(func(m jetstream.Msg) { queue <- m },
+	consuming, err := l.consumer.Consume(l.enqueue(context.WithoutCancel(ctx), room, queue),
 		jetstream.PullMaxMessagesWithBytesLimit(l.batch, l.bytes),
 		jetstream.PullHeartbeat(pullHeartbeat), jetstream.PullExpiry(pullExpiry),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
@@ -66,13 +68,30 @@ func (l *lane) run(ctx, work context.Context) error {
 	l.running.Add(1)
 	defer l.running.Add(-1)
 	for first := range queue {
-		l.work(work, collect(first, queue, l.batch))
+		batch := collect(first, queue, l.batch)
+		l.work(work, batch)
+		for _, m := range batch {
+			room.Release(l.weight(m))
+		}
 	}
 	if ctx.Err() == nil {
 		return fmt.Errorf("consume %s: the consumer was deleted or the connection closed", l.kind)
 	}
 	return nil
 }
+
+// enqueue hands messages on to the lane once there is room for their bytes.
+func (l *lane) enqueue(ctx context.Context, room *semaphore.Weighted, queue chan<- jetstream.Msg) jetstream.MessageHandler {
+	return func(m jetstream.Msg) {
+		if err := room.Acquire(ctx, l.weight(m)); err != nil {
+			l.log.ErrorContext(ctx, "message not taken, it will come again", "kind", l.kind, "error", err)
+			return
+		}
+		queue <- m
+	}
+}
+
+func (l *lane) weight(m jetstream.Msg) int64 { return int64(min(len(m.Data()), l.bytes)) }
 
 // watched is what a consuming tells of itself.
 type watched struct {
@@ -104,7 +123,7 @@ func (l *lane) isGone(ctx context.Context) bool {
 }
 
 func (l *lane) work(ctx context.Context, raws []jetstream.Msg) {
-	l.crash.at(l.kind, "pulled")
+	l.probe.at(l.kind, "pulled")
 	batch := make([]*message, 0, len(raws))
 	for _, raw := range raws {
 		m, err := newMessage(raw)

@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	// kindLedger is what a probe knows the ledger by.
+	kindLedger = "ledger"
 	// foldMost is the most messages in one fold.
 	foldMost = 1000
 	// leaderPoll is how often a process that does not lead asks whether it may.
@@ -33,17 +35,18 @@ type folder struct {
 	tails   []tail
 	letters *deadLetters
 	stats   *Stats
+	probe   probe
 	log     *slog.Logger
 }
 
 func (c *Consumers) folder(p publisher) *folder {
-	t := c.options.Topology
+	t, bytes := c.options.Topology, c.mostBytes()
 	return &folder{
-		js: c.options.JetStream, store: c.options.Ledger, stats: c.stats, log: c.options.Log,
+		js: c.options.JetStream, store: c.options.Ledger, stats: c.stats, probe: c.probe, log: c.options.Log,
 		letters: c.deadLetters(p, "decisions", "made"),
 		tails: []tail{
-			{stream: t.Stream(schemas.StreamDecisions), subject: t.Decision("*"), read: readDecision},
-			{stream: t.Stream(schemas.StreamExecutions), subject: t.Completed("*"), read: readCompletion},
+			{stream: t.Stream(schemas.StreamDecisions), subject: t.Decision("*"), bytes: bytes, read: readDecision},
+			{stream: t.Stream(schemas.StreamExecutions), subject: t.Completed("*"), bytes: bytes, read: readCompletion},
 		},
 	}
 }
@@ -188,7 +191,9 @@ func (s *session) foldBatch(ctx context.Context, batch []entry) error {
 // for itself, until what is refused is found: that is written to the dead letters and left out.
 func (s *session) foldParts(ctx context.Context, batch []entry) error {
 	b := batchOf(batch, s.positions)
+	s.probe.at(kindLedger, "folding")
 	err := s.store.Fold(ctx, b)
+	s.probe.at(kindLedger, "folded")
 	if err == nil {
 		s.moved(b)
 		s.stats.folded.Add(int64(len(batch)))
@@ -198,7 +203,11 @@ func (s *session) foldParts(ctx context.Context, batch []entry) error {
 		return err
 	}
 	if half := len(batch) / 2; half > 0 {
-		return errors.Join(s.foldParts(ctx, batch[:half]), s.foldParts(ctx, batch[half:]))
+		// The second half must not be folded without the first: its position would skip it.
+		if err := s.foldParts(ctx, batch[:half]); err != nil {
+			return err
+		}
+		return s.foldParts(ctx, batch[half:])
 	}
 	if err := s.bury(ctx, []letter{{message: batch[0].message, reason: "refused by the ledger: " + err.Error()}}); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/headroomhq/headroom/enforcement/ledger"
 	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/subscriptions"
 )
 
 // entry is one message of a stream, as the ledger takes it: a decision, a
@@ -31,14 +32,8 @@ func readDecision(m *message, remembered time.Duration) entry {
 		return entry{message: m}
 	}
 	return entry{message: m, decision: &ledger.Decision{
-		DecisionMade: d, DefaultEpoch: defaultEpoch(d.PeriodStart),
+		DecisionMade: d, DefaultEpoch: subscriptions.DefaultEpoch(d.PeriodStart),
 	}}
-}
-
-// defaultEpoch is how subscriptions.Store names the quota counter of the default
-// plan, whose period is a calendar month.
-func defaultEpoch(periodStart time.Time) string {
-	return "default." + periodStart.UTC().Format("2006-01")
 }
 
 // readCompletion takes a completion. One that cannot be read is left out: the
@@ -46,6 +41,7 @@ func defaultEpoch(periodStart time.Time) string {
 func readCompletion(m *message, _ time.Duration) entry {
 	event, err := schemas.Decode[schemas.ExecutionCompleted](m.subject, m.body)
 	if err != nil {
+		m.body = nil // it may be large, and waits here with many others
 		return entry{message: m}
 	}
 	at := event.Time

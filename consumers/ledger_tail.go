@@ -18,6 +18,7 @@ import (
 type tail struct {
 	stream  string
 	subject string
+	bytes   int // most bytes to have on their way here
 	read    func(m *message, remembered time.Duration) entry
 }
 
@@ -49,7 +50,7 @@ func (t tail) follow(ctx context.Context, js jetstream.JetStream, from opening) 
 		default:
 		}
 	}
-	consuming, err := consumer.Consume(t.receive(ctx, from, end), jetstream.PullMaxMessages(2*foldMost),
+	consuming, err := consumer.Consume(t.receive(ctx, from, end), jetstream.PullMaxMessagesWithBytesLimit(2*foldMost, t.bytes),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { end(err) }))
 	if err != nil {
 		return fmt.Errorf("read %s from %d: %w", t.stream, from.position+1, err)
@@ -81,10 +82,10 @@ func (t tail) receive(ctx context.Context, from opening, end func(error)) jetstr
 			end(errors.Join(errHole, err))
 			return
 		}
-		delivered++
 		select {
 		case from.out <- t.entry(raw, meta, from):
-		case <-ctx.Done():
+			delivered++
+		case <-ctx.Done(): // what is not handed on is missing, and so nothing behind it is
 		}
 	}
 }

@@ -43,7 +43,8 @@ func (m *memory) note(sequence uint64, now time.Time) *note {
 	return n
 }
 
-// prune drops what is old, and if that is nothing, any one note.
+// prune drops what is old, and if that is not a tenth of all, any others: it looks
+// at every note, and must not do so for each new one.
 func (m *memory) prune(now time.Time) {
 	for sequence, n := range m.notes {
 		if now.Sub(n.touched) > memoryLife {
@@ -51,7 +52,7 @@ func (m *memory) prune(now time.Time) {
 		}
 	}
 	for sequence := range m.notes {
-		if len(m.notes) < m.most {
+		if len(m.notes) <= m.most-m.most/10 {
 			return
 		}
 		delete(m.notes, sequence)

@@ -41,7 +41,8 @@ type Options struct {
 	// UnavailableBudget is how long a request is put off while no decision can be
 	// taken, before it is denied with 9008: 10 seconds.
 	UnavailableBudget time.Duration
-	// RebuildFence is how long after it was asked for a decision may still be published: 2 seconds.
+	// RebuildFence is how long after it was asked for a decision may still be
+	// published, and so how long it is waited for: 2 seconds.
 	RebuildFence time.Duration
 	// DrainTimeout is how long work that is under way may go on once Run's context
 	// has ended: 20 seconds.

@@ -11,6 +11,7 @@ import (
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
+	"github.com/headroomhq/headroom/subscriptions"
 )
 
 func TestAnOutageOfRedisLeaksNothing(t *testing.T) {
@@ -22,7 +23,7 @@ func TestAnOutageOfRedisLeaksNothing(t *testing.T) {
 	}
 	client := redis.NewClient(address)
 	t.Cleanup(func() { _ = client.Close() })
-	w := wholeOver(t, client)
+	w := wholeOver(t, client, subscriptions.StoreOptions{})
 	r := w.start(w.enforcer, w.keep, func(o *consumers.Options) { o.UnavailableBudget = 500 * time.Millisecond })
 
 	const before, during = 5, 10

@@ -23,7 +23,7 @@ type progressed struct {
 	breaker  *breaker
 	now      func() time.Time
 	log      *slog.Logger
-	crash    crash
+	probe    probe
 }
 
 func (h *progressed) handle(ctx context.Context, batch []*message) []error {
@@ -90,7 +90,7 @@ func (h *progressed) extend(ctx context.Context, progress []enforcement.Progress
 		return paused
 	}
 	extensions := h.enforcer.Extend(ctx, progress)
-	h.crash.at(kindProgressed, "decided")
+	h.probe.at(kindProgressed, "decided")
 	tell(h.breaker, h.now(), extensions, func(e enforcement.Extension) (bool, bool) { return unavailable(e.Err) })
 	return extensions
 }

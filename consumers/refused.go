@@ -5,12 +5,16 @@ import (
 	"errors"
 	"time"
 
+	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
 // errPaused stands for the failure that began a breaker's pause.
 var errPaused = errors.New("paused after a failure")
+
+// errLate means that a decision was taken, but too long after it was asked for.
+var errLate = errors.New("the decision took longer than the rebuild fence allows")
 
 // refuse puts requests off that could not be decided, and answers those whose
 // time is up with a 9008. Whatever kept a decision from being taken, a service
@@ -31,13 +35,13 @@ func (h *requested) refuse(ctx context.Context, questions []question, verdicts [
 }
 
 // timeLeft is how long a request may still wait: the budget counts from when
-// this process first failed on it. A workspace that is refused as a whole has
+// this process first asked for it in vain. A workspace that is refused as a whole has
 // nothing to wait for.
 func (h *requested) timeLeft(q question, now time.Time) time.Duration {
 	if errors.Is(q.fault, subscriptions.ErrNotEntitled) {
 		return 0
 	}
-	left := h.memory.failing(q.message.sequence, now).Add(h.budget).Sub(now)
+	left := h.memory.failing(q.message.sequence, q.asked).Add(h.budget).Sub(now)
 	if deadline := q.request.Deadline; !deadline.IsZero() {
 		left = min(left, deadline.Sub(now))
 	}
@@ -72,7 +76,7 @@ func (h *requested) deny(ctx context.Context, late []question, verdicts []error)
 			verdicts[q.index] = notStored(all[i].err)
 		case mustWithdraw(all[i].stands):
 			h.memory.refuse(q.message.sequence, h.now())
-			verdicts[q.index] = &Defer{Reason: "denied with 9008, Redis has to hear of it"}
+			verdicts[q.index] = &Defer{Reason: "denied with 9008, Redis has to hear of it", Delay: heldDelay(h.breaker, q.message, h.now())}
 		}
 	}
 }
@@ -81,15 +85,28 @@ func (h *requested) deny(ctx context.Context, late []question, verdicts []error)
 // know. Any other was taken by Redis, in an earlier delivery of the same request.
 func mustWithdraw(stands schemas.DecisionMade) bool { return stands.Code == codeUnavailable }
 
-// withdraw puts the published denial of requests on record in Redis.
+// withdraw puts the published denial of requests on record in Redis, as soon as
+// it may be called.
 func (h *requested) withdraw(ctx context.Context, questions []question, verdicts []error) {
 	if len(questions) == 0 {
 		return
 	}
-	results := h.enforcer.Withdraw(ctx, requestsOf(questions))
+	results := make([]enforcement.Result, len(questions))
+	if h.breaker.wait(h.now()) > 0 {
+		for i := range results {
+			results[i].Err = errPaused
+		}
+	} else {
+		results = h.enforcer.Withdraw(ctx, requestsOf(questions))
+		h.probe.at(kindRequested, "withdrawn")
+		tell(h.breaker, h.now(), results, func(r enforcement.Result) (bool, bool) { return unavailable(r.Err) })
+	}
 	for i, q := range questions {
 		if err := results[i].Err; err != nil {
-			verdicts[q.index] = &Defer{Reason: "the published denial is not on record in Redis yet", Err: err}
+			verdicts[q.index] = &Defer{
+				Reason: "the published denial is not on record in Redis yet",
+				Delay:  heldDelay(h.breaker, q.message, h.now()), Err: err,
+			}
 			continue
 		}
 		h.stats.withdrawn.Add(1)

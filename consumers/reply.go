@@ -25,7 +25,7 @@ type replies struct {
 
 // inbox is where the requester of a message wants its answer, empty for nowhere.
 func (r *replies) inbox(m *message) string {
-	wanted := m.header.Get(headerReply)
+	wanted := first(m.header, headerReply)
 	if wanted == "" {
 		return ""
 	}

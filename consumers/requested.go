@@ -23,7 +23,7 @@ type admitter interface {
 //
 //	decode ─► Admit ─► publish, await ─► reply ─► acknowledge
 //	            │         └ the stream holds a denial already: Withdraw what Admit allowed
-//	            └ away: defer, and past the budget or the deadline
+//	            └ away or late: defer, and past the budget or the deadline
 //	                    publish a 9008 ─► Withdraw, on the next deliveries ─► acknowledge
 type requested struct {
 	enforcer admitter
@@ -37,7 +37,7 @@ type requested struct {
 	// that was asleep must not publish what a rebuild has overtaken.
 	fence time.Duration
 	now   func() time.Time
-	crash crash
+	probe probe
 }
 
 // question is a request under way.
@@ -45,6 +45,7 @@ type question struct {
 	index   int // in the batch
 	message *message
 	request enforcement.Request
+	asked   time.Time
 	// fault is why no decision could be taken.
 	fault error
 }
@@ -65,8 +66,8 @@ func (h *requested) handle(ctx context.Context, batch []*message) []error {
 			fresh = append(fresh, q)
 		}
 	}
-	h.withdraw(ctx, refused, verdicts)
 	h.admit(ctx, fresh, verdicts)
+	h.withdraw(ctx, refused, verdicts)
 	return verdicts
 }
 
@@ -93,6 +94,9 @@ func (h *requested) admit(ctx context.Context, questions []question, verdicts []
 		return
 	}
 	started := h.now()
+	for i := range questions {
+		questions[i].asked = started
+	}
 	if h.breaker.wait(started) > 0 {
 		for i := range questions {
 			questions[i].fault = errPaused
@@ -100,15 +104,19 @@ func (h *requested) admit(ctx context.Context, questions []question, verdicts []
 		h.refuse(ctx, questions, verdicts)
 		return
 	}
-	results := h.enforcer.Admit(ctx, requestsOf(questions))
-	h.crash.at(kindRequested, "decided")
+	results := h.ask(ctx, questions)
+	h.probe.at(kindRequested, "decided")
 	tell(h.breaker, h.now(), results, func(r enforcement.Result) (bool, bool) {
 		return r.Err != nil, !errors.Is(r.Err, subscriptions.ErrNotEntitled)
 	})
 	out := outgoing{until: started.Add(h.fence)}
+	isLate := !h.now().Before(out.until)
 	var undecided []question
 	for i, q := range questions {
-		if q.fault = results[i].Err; q.fault != nil {
+		if q.fault = results[i].Err; q.fault == nil && isLate {
+			q.fault = errLate
+		}
+		if q.fault != nil {
 			undecided = append(undecided, q)
 			continue
 		}
@@ -116,6 +124,13 @@ func (h *requested) admit(ctx context.Context, questions []question, verdicts []
 	}
 	h.answer(ctx, out, verdicts)
 	h.refuse(ctx, undecided, verdicts)
+}
+
+// ask waits for no longer than an answer is worth anything.
+func (h *requested) ask(ctx context.Context, questions []question) []enforcement.Result {
+	ctx, cancel := context.WithTimeout(ctx, h.fence)
+	defer cancel()
+	return h.enforcer.Admit(ctx, requestsOf(questions))
 }
 
 func requestsOf(questions []question) []enforcement.Request {
@@ -135,12 +150,6 @@ type outgoing struct {
 
 func (h *requested) answer(ctx context.Context, out outgoing, verdicts []error) {
 	if len(out.questions) == 0 {
-		return
-	}
-	if !h.now().Before(out.until) {
-		for _, q := range out.questions {
-			verdicts[q.index] = &Defer{Reason: "the decision took longer than the rebuild fence, it is asked for again"}
-		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, out.until.Sub(h.now()))

@@ -20,14 +20,15 @@ type settler struct {
 	ackWait     time.Duration
 	now         func() time.Time
 	log         *slog.Logger
-	crash       crash
+	probe       probe
 }
 
 // settle does to each message of a batch what its verdict says. A message whose
 // settling fails is delivered again, which is always safe.
 func (s *settler) settle(ctx context.Context, batch []*message, verdicts []error) {
-	s.crash.at(s.kind, "settling")
+	s.probe.at(s.kind, "settling")
 	var dead []letter
+	var deferred []error
 	done := 0
 	for i, m := range batch {
 		verdict := s.judge(m, verdicts[i])
@@ -41,15 +42,19 @@ func (s *settler) settle(ctx context.Context, batch []*message, verdicts []error
 			dead = append(dead, letter{message: m, reason: gone.Reason})
 		case errors.As(verdict, &asked):
 			s.stats.deferred.Add(1)
-			s.later(m, asked.Delay, verdict)
+			s.later(m, asked.Delay)
+			deferred = append(deferred, verdict)
 		default:
 			s.stats.retried.Add(1)
-			s.later(m, 0, verdict)
+			s.retry(m, verdict)
 		}
+	}
+	if len(deferred) > 0 { // all for one reason, as a rule, and every time they come again
+		s.log.Warn("messages deferred", "kind", s.kind, "messages", len(deferred), "error", deferred[0])
 	}
 	s.bury(ctx, dead)
 	s.log.DebugContext(ctx, "batch settled", "kind", s.kind, "messages", len(batch), "acknowledged", done)
-	s.crash.at(s.kind, "settled")
+	s.probe.at(s.kind, "settled")
 }
 
 // judge counts a failure that is the message's own, and turns one too many
@@ -77,20 +82,24 @@ func (s *settler) acknowledge(m *message) {
 }
 
 // later asks for another delivery; a delay of 0 grows with the deliveries.
-func (s *settler) later(m *message, delay time.Duration, why error) {
+func (s *settler) later(m *message, delay time.Duration) {
 	if delay <= 0 {
 		delay = growing(m.delivered)
 	}
 	if err := m.raw.NakWithDelay(delay); err != nil {
 		s.log.Warn("deferral failed, the message will come again after the ack wait", s.about(m, err)...)
-		return
 	}
+}
+
+// retry asks for another delivery of a message that failed.
+func (s *settler) retry(m *message, why error) {
+	s.later(m, 0)
 	var fault *panicked
-	about := append(s.about(m, why), "delay", delay)
+	about := s.about(m, why)
 	if errors.As(why, &fault) {
 		about = append(about, "stack", string(fault.stack))
 	}
-	s.log.Warn("message deferred", about...)
+	s.log.Warn("message failed, it will come again", about...)
 }
 
 // bury writes the dead letters, and ends a message only once its letter is stored.
@@ -98,11 +107,13 @@ func (s *settler) bury(ctx context.Context, dead []letter) {
 	if len(dead) == 0 {
 		return
 	}
-	for i, err := range s.letters.write(ctx, dead) {
+	stored := s.letters.write(ctx, dead)
+	s.probe.at(s.kind, "buried")
+	for i, err := range stored {
 		m, reason := dead[i].message, dead[i].reason
 		if err != nil {
 			s.stats.deferred.Add(1)
-			s.later(m, 0, fmt.Errorf("write dead letter: %w", err))
+			s.retry(m, fmt.Errorf("write dead letter: %w", err))
 			continue
 		}
 		s.memory.forget(m.sequence)

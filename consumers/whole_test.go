@@ -61,15 +61,15 @@ type whole struct {
 	plans    *subscriptions.Cache
 }
 
-func newWhole(t *testing.T) *whole {
+func newWhole(t *testing.T, o subscriptions.StoreOptions) *whole {
 	t.Helper()
-	return wholeOver(t, schematest.Redis(t))
+	return wholeOver(t, schematest.Redis(t), o)
 }
 
-func wholeOver(t *testing.T, client *redis.Client) *whole {
+func wholeOver(t *testing.T, client *redis.Client, o subscriptions.StoreOptions) *whole {
 	t.Helper()
 	b := newBooks(t)
-	store := subscriptions.NewStore(b.pool, subscriptions.StoreOptions{})
+	store := subscriptions.NewStore(b.pool, o)
 	catalog, err := subscriptions.ParseCatalog("catalog.yaml", []byte(catalogOfTests))
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +104,21 @@ func (w *whole) outstanding(ws string) (enforcement.Outstanding, enforcement.Usa
 		w.Fatal(err)
 	}
 	return redis, folded
+}
+
+// denials is how many denials of a workspace the ledger counts.
+func (w *whole) denials(ws string) (n int64) {
+	w.Helper()
+	records, err := w.store.Decisions(context.Background(), ledger.Query{Workspace: ws})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, r := range records {
+		if !r.Decision.Allowed {
+			n += r.Count
+		}
+	}
+	return n
 }
 
 // ends is how each execution of a workspace ended, by the ledger.
@@ -188,7 +203,7 @@ func (w *whole) final() final {
 func TestAnyOrderAndRepetitionOfEventsComesToTheSameEnd(t *testing.T) {
 	t.Parallel()
 	const executions = 300
-	inOrder := newWhole(t)
+	inOrder := newWhole(t, subscriptions.StoreOptions{})
 	inOrder.start(inOrder.enforcer, inOrder.keep)
 	events, started := inOrder.story(executions)
 	inOrder.tell(events)
@@ -198,7 +213,7 @@ func TestAnyOrderAndRepetitionOfEventsComesToTheSameEnd(t *testing.T) {
 			want.Used, want.LedgerUsed, want.Running, want.LedgerLeases, len(want.Ends), started)
 	}
 	t.Run("shuffled and repeated", func(t *testing.T) {
-		w := newWhole(t)
+		w := newWhole(t, subscriptions.StoreOptions{})
 		r := rand.New(rand.NewPCG(2, 26))
 		var many []delivery
 		for _, e := range events {
@@ -233,7 +248,7 @@ func TestAnyOrderAndRepetitionOfEventsComesToTheSameEnd(t *testing.T) {
 
 func TestTheLimitHoldsOverTheEventPath(t *testing.T) {
 	t.Parallel()
-	w := newWhole(t)
+	w := newWhole(t, subscriptions.StoreOptions{})
 	for range 2 {
 		w.start(w.enforcer, w.keep, func(o *consumers.Options) { o.BatchSize = 32 })
 	}
@@ -266,17 +281,7 @@ func TestTheLimitHoldsOverTheEventPath(t *testing.T) {
 	if redis.Used != 5 || redis.Running != 0 || folded.Used != 5 || len(folded.Leases) != 0 {
 		t.Errorf("at the end Redis has used %d, running %d, the ledger %d and %d leases, want 5, 0, 5, 0", redis.Used, redis.Running, folded.Used, len(folded.Leases))
 	}
-	records, err := w.store.Decisions(t.Context(), ledger.Query{Workspace: "narrow"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var denials int64
-	for _, r := range records {
-		if !r.Decision.Allowed {
-			denials += r.Count
-		}
-	}
-	if denials != asked-5 {
+	if denials := w.denials("narrow"); denials != asked-5 {
 		t.Errorf("the ledger counts %d denials, want %d", denials, asked-5)
 	}
 }

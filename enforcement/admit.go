@@ -2,12 +2,7 @@ package enforcement
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"time"
-
-	"github.com/headroomhq/headroom/schemas"
 )
 
 // The statuses that begin a script's reply.
@@ -29,10 +24,6 @@ const (
 // sight, a plan change, and a period that ends meanwhile make three.
 const admitRounds = 5
 
-// groupSize bounds the executions of one script call, so that one workspace
-// cannot hold Redis for long and a call stays within Lua's argument limit.
-const groupSize = 250
-
 // Admit answers each request, in the order given. Requests of one workspace are
 // judged in that order by one call; all workspaces share one round trip. A
 // request that was answered before is answered the same, with Replayed set: an
@@ -42,7 +33,7 @@ const groupSize = 250
 // and nobody heard, which asking again repeats without taking a second slot.
 func (e *Enforcer) Admit(ctx context.Context, requests []Request) []Result {
 	results := make([]Result, len(requests))
-	waiting := e.groups(requests)
+	waiting := e.groups(requests, results)
 	e.plan(ctx, waiting, results)
 	for round := 0; len(waiting) > 0; round++ {
 		if round == admitRounds {
@@ -56,75 +47,8 @@ func (e *Enforcer) Admit(ctx context.Context, requests []Request) []Result {
 	return results
 }
 
-// group is the requests of one workspace that share a script call.
-type group struct {
-	workspace string
-	members   []member
-	terms     *terms
-}
-
-type member struct {
-	index    int // where its result goes
-	request  Request
-	identity identity
-}
-
-func (g *group) fail(results []Result, err error) {
-	for _, m := range g.members {
-		results[m.index] = Result{Err: err}
-	}
-}
-
-func (e *Enforcer) groups(requests []Request) []*group {
-	var all []*group
-	open := make(map[string]*group)
-	for i, r := range requests {
-		g := open[r.WorkspaceID]
-		if g == nil || len(g.members) == groupSize {
-			g = &group{workspace: r.WorkspaceID}
-			open[r.WorkspaceID] = g
-			all = append(all, g)
-		}
-		id := identify(schemas.KindAdmission, r.WorkspaceID, r.ExecutionID, r.EventSource, r.EventID)
-		g.members = append(g.members, member{index: i, request: r, identity: id})
-	}
-	return all
-}
-
-// planners bounds how many plans are read at the same time.
-const planners = 8
-
-// plan looks up the terms of each group; a group whose plan cannot be read fails
-// and is given no terms.
-func (e *Enforcer) plan(ctx context.Context, all []*group, results []Result) {
-	at := e.clock.at(e.now())
-	if len(all) == 1 {
-		e.planGroup(ctx, all[0], at, results)
-		return
-	}
-	var wait sync.WaitGroup
-	for n := range min(planners, len(all)) {
-		wait.Go(func() {
-			for i := n; i < len(all); i += planners {
-				e.planGroup(ctx, all[i], at, results)
-			}
-		})
-	}
-	wait.Wait()
-}
-
-func (e *Enforcer) planGroup(ctx context.Context, g *group, at time.Time, results []Result) {
-	g.terms = nil
-	found, err := e.plans.Lookup(ctx, g.workspace, at)
-	if err == nil {
-		g.terms, err = e.planOf(found)
-	}
-	if err != nil {
-		g.fail(results, fmt.Errorf("look up plan of workspace %s: %w", g.workspace, err))
-	}
-}
-
-// admitRound asks Redis once for all groups and returns those to ask again.
+// admitRound asks Redis once for all groups and returns those to ask again: their
+// plan was read anew, or what Redis lacked was opened.
 func (e *Enforcer) admitRound(ctx context.Context, all []*group, results []Result) []*group {
 	calls := make([]*call, 0, len(all))
 	asked := make([]*group, 0, len(all))
@@ -138,15 +62,24 @@ func (e *Enforcer) admitRound(ctx context.Context, all []*group, results []Resul
 		return nil
 	}
 	e.run(ctx, calls)
-	var again []*group
+	var stale, shut []*group
 	for i, g := range asked {
-		if err := e.settle(ctx, g, calls[i], results); errors.Is(err, errAskAgain) {
-			again = append(again, g)
-		} else if err != nil {
-			g.fail(results, err)
+		c := calls[i]
+		switch {
+		case c.err != nil:
+			g.fail(results, c.err)
+		case integer(c.reply[0]) == statusStale:
+			e.refresh(g, c.reply)
+			stale = append(stale, g)
+		case integer(c.reply[0]) == statusMissing:
+			g.missing = missingOf(c.reply)
+			shut = append(shut, g)
+		default:
+			e.answers(g, c.reply, results)
 		}
 	}
-	return again
+	e.plan(ctx, stale, results)
+	return append(stale, e.open(ctx, shut, results)...)
 }
 
 func (e *Enforcer) admitCall(g *group) *call {
@@ -165,38 +98,21 @@ func (e *Enforcer) admitCall(g *group) *call {
 	return &call{script: admitScript, keys: keys(e.prefix, g.workspace), args: args}
 }
 
-var errAskAgain = errors.New("ask again")
-
-// settle reads a group's reply into its results, or cures what the script met
-// and returns errAskAgain.
-func (e *Enforcer) settle(ctx context.Context, g *group, c *call, results []Result) error {
-	if c.err != nil {
-		return c.err
-	}
-	redisNow := time.UnixMilli(integer(c.reply[1])).UTC()
-	switch integer(c.reply[0]) {
-	case statusStale:
-		e.refresh(g, c.reply)
-		e.planGroup(ctx, g, redisNow, results)
-		return errAskAgain
-	case statusMissing:
-		if err := e.open(ctx, g, c.reply); err != nil {
-			return err
-		}
-		return errAskAgain
-	}
+// answers reads a group's answers into its results.
+func (e *Enforcer) answers(g *group, reply []any, results []Result) {
 	n := len(g.members)
-	if len(c.reply) < 2+n {
-		return fmt.Errorf("admit for workspace %s: reply has %d answers, %d expected", g.workspace, len(c.reply)-2, n)
+	if len(reply) < 2+n {
+		g.fail(results, fmt.Errorf("admit for workspace %s: reply has %d answers, %d expected", g.workspace, len(reply)-2, n))
+		return
 	}
-	older, err := readSnapshots(c.reply[2+n:])
+	older, err := readSnapshots(reply[2+n:])
 	if err != nil {
-		return fmt.Errorf("admit for workspace %s: %w", g.workspace, err)
+		g.fail(results, fmt.Errorf("admit for workspace %s: %w", g.workspace, err))
+		return
 	}
 	for i, m := range g.members {
-		results[m.index] = e.answer(g, m, text(c.reply[2+i]), older)
+		results[m.index] = e.answer(g, m, text(reply[2+i]), older)
 	}
-	return nil
 }
 
 // refresh makes the plan cache forget what Redis called stale. A plan that is
@@ -210,7 +126,7 @@ func (e *Enforcer) refresh(g *group, reply []any) {
 	switch {
 	case g.terms.revision < seen:
 		e.plans.Invalidate(g.workspace, seen)
-	case g.terms.revision == seen && g.terms.PlanRevision < planSeen:
+	case g.terms.revision == seen && g.terms.fence() < planSeen:
 		e.plans.Invalidate(g.workspace, 0)
 	}
 }

@@ -154,6 +154,28 @@ func TestADenialSaysWhenToAskAgain(t *testing.T) {
 	}
 }
 
+func TestALongWaitIsNeverToldAsAShortOne(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, unlimited(func(l *schemas.Limits) { l.MaxExecutions = schemas.LimitOf(0) }))
+	h.plans.set(func(p *subscriptions.PlanInfo) { p.Period.End = p.Period.Start.AddDate(75, 0, 0) })
+	// A record has room for 34 years.
+	const years = 34 * 365 * 24 * time.Hour
+	d := h.admit(t, ask("a", "1"))
+	if d.RetryAfterMS == nil || time.Duration(*d.RetryAfterMS)*time.Millisecond < years {
+		t.Errorf("retry after %v ms, want as long as can be told of 75 years", d.RetryAfterMS)
+	}
+}
+
+func TestReadingsThatDifferInTheirLimitsAloneAreToldApart(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, unlimited(nil))
+	h.admit(t, ask("a", "1"))
+	h.plans.info.Snapshot.Limits.MaxExecutions = schemas.LimitOf(1)
+	if d := h.admit(t, ask("b", "1")); d.Code != enforcement.CodeExecutionQuota {
+		t.Errorf("code %d, want 9001 by the limits of the second reading", d.Code)
+	}
+}
+
 func TestARepeatedAnswerIsTheFirstOneWhateverChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, unlimited(func(l *schemas.Limits) { l.MaxExecutions = schemas.LimitOf(1) }))

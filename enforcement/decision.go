@@ -144,7 +144,7 @@ func refusal(code int, used int64, limit schemas.Limit, plan string) string {
 }
 
 func unavailableMessage(reason string) string {
-	return "Refused because Headroom could not decide: " + reason + "."
+	return "Refused: " + reason + "."
 }
 
 // Unavailable is the 9008 for a request that could not be decided, with the

@@ -29,9 +29,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Enforcer takes and records decisions. It is safe for concurrent use, holds no
-// state of its own but what it learned of Redis's clock, and any number of
-// them may share one Redis.
+// Enforcer takes and records decisions. It is safe for concurrent use, and any
+// number of them may share one Redis: none holds state of its own but what it
+// learned of Redis's clock and the terms that it made of plan readings.
 type Enforcer struct {
 	redis        redis.UniversalClient
 	plans        Plans

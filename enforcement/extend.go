@@ -12,19 +12,29 @@ import (
 func (e *Enforcer) Extend(ctx context.Context, progress []Progress) []Extension {
 	results := make([]Extension, len(progress))
 	chunks := perWorkspace(len(progress), func(i int) string { return progress[i].WorkspaceID })
-	calls := make([]*call, len(chunks))
-	for n, chunk := range chunks {
+	var calls []*call
+	var sent [][]int
+	for _, chunk := range chunks {
 		args := []any{e.window}
+		var members []int
 		for _, i := range chunk {
+			if err := checkIDs(progress[i].WorkspaceID, progress[i].ExecutionID); err != nil {
+				results[i].Err = fmt.Errorf("extend: %w", err)
+				continue
+			}
 			args = append(args, progress[i].ExecutionID)
+			members = append(members, i)
 		}
-		calls[n] = &call{script: extendScript, keys: keys(e.prefix, progress[chunk[0]].WorkspaceID), args: args}
+		if len(members) > 0 {
+			k := keys(e.prefix, progress[members[0]].WorkspaceID)
+			calls, sent = append(calls, &call{script: extendScript, keys: k, args: args}), append(sent, members)
+		}
 	}
 	if len(calls) > 0 {
 		e.run(ctx, calls)
 	}
 	for n, c := range calls {
-		e.readExtensions(c, chunks[n], progress, results)
+		e.readExtensions(c, sent[n], progress, results)
 	}
 	return results
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/subscriptions"
 )
 
 // eventually asks until the answer is yes; Redis's clock cannot be waited on in
@@ -51,11 +52,33 @@ func TestAQuietWorkspaceNeverLosesALiveLease(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, unlimited(nil), func(o *enforcement.Options) { o.LeaseDefault, o.Window = 90*24*time.Hour, time.Hour })
 	d := h.admit(t, ask("a", "1"))
-	for _, key := range []string{"l", "x"} {
-		expires := time.UnixMilli(h.redis.PExpireTime(t.Context(), prefix+":{ws}:"+key).Val().Milliseconds())
-		if expires.Before(*d.LeaseExpiresAt) {
-			t.Errorf("key %s expires at %v, before the lease in it at %v", key, expires, d.LeaseExpiresAt)
+	expires := map[string]time.Time{}
+	for _, key := range []string{"l", "x", "w"} {
+		at := time.UnixMilli(h.redis.PExpireTime(t.Context(), prefix+":{ws}:"+key).Val().Milliseconds())
+		if late := d.LeaseExpiresAt.Add(time.Hour); at.Before(late) {
+			t.Errorf("key %s expires at %v, before %v, a window after the lease", key, at, late)
 		}
+		expires[key] = at
+	}
+	if expires["l"].Before(expires["x"]) {
+		t.Errorf("leases expire at %v, their records at %v: nothing would remove the records of a workspace that wakes between",
+			expires["l"], expires["x"])
+	}
+}
+
+func TestARetryForASlotIsWhenTheSoonestLeaseEnds(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, unlimited(func(l *schemas.Limits) {
+		l.MaxConcurrentExecutions, l.MaxExecutionDurationMinutes = schemas.LimitOf(2), schemas.LimitOf(600)
+	}))
+	h.admit(t, ask("long", "1"))
+	h.plans.set(func(p *subscriptions.PlanInfo) {
+		p.Revision, p.Snapshot.Limits.MaxExecutionDurationMinutes = 2, schemas.LimitOf(1)
+	})
+	got := h.Admit(t.Context(), []enforcement.Request{ask("short", "1"), ask("refused", "1")})
+	wait := got[1].Decision.RetryAfterMS
+	if !got[0].Decision.Allowed || wait == nil || *wait != (6*time.Minute).Milliseconds() {
+		t.Errorf("allowed %v, then retry after %v ms, want the 6 minutes of the lease just taken", got[0].Decision.Allowed, wait)
 	}
 }
 
@@ -95,6 +118,28 @@ func TestProgressMovesALeaseLaterAndNeverEarlier(t *testing.T) {
 	h.redis.ZAdd(t.Context(), prefix+":{ws}:l", z(last.Add(48*time.Hour), "a"))
 	if got := extend(); !got.Equal(last.Add(48 * time.Hour)) {
 		t.Errorf("lease ends at %v, want %v: never earlier", got, last.Add(48*time.Hour))
+	}
+}
+
+// Most rates have gaps of a fraction of a microsecond: none may round a start away.
+func TestAWholeMinutesStartsAreAllowedAtOnceAndNoneMore(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, unlimited(nil))
+	for _, rate := range []int{1, 7, 9, 28, 97, 249} {
+		h.plans.set(func(p *subscriptions.PlanInfo) {
+			p.Revision++
+			p.Snapshot.Limits.MaxExecutionsPerMinute = schemas.LimitOf(int64(rate))
+		})
+		requests := make([]enforcement.Request, rate+1)
+		for i := range requests {
+			requests[i] = ask(time.Duration(i).String(), "1")
+			requests[i].WorkspaceID = time.Duration(rate).String()
+		}
+		for i, got := range h.Admit(t.Context(), requests) {
+			if want := i < rate; got.Err != nil || got.Decision.Allowed != want {
+				t.Errorf("rate %d, start %d: allowed %v, error %v", rate, i+1, got.Decision.Allowed, got.Err)
+			}
+		}
 	}
 }
 

@@ -5,8 +5,7 @@ import (
 	"github.com/headroomhq/headroom/schemas"
 )
 
-// model is what the scripts must do, said in plain Go: one workspace, one thing
-// at a time, no expiry but by command. The scripts are fuzzed against it.
+// model is what the scripts must do, in plain Go: one workspace, no expiry but by command.
 type model struct {
 	quota, most, rate schemas.Limit // rate: starts, none of which comes back meanwhile
 	epoch             string
@@ -34,10 +33,13 @@ func (m *model) running() (n int64) {
 	return n
 }
 
-// admit returns the code, 0 for allowed, and whether the answer is a repeated one.
-func (m *model) admit(q question, oversized bool) (code int, replayed bool) {
-	if m.denied[q] != 0 || m.allowed[q.execution] != nil {
-		return m.denied[q], true
+func (m *model) admit(q question, oversized bool) (code int, repeated bool) {
+	a, known := m.allowed[q.execution], m.denied[q]
+	if known == 0 && a != nil && a.by != q.event {
+		a.by = "" // told to two: neither can withdraw it
+	}
+	if known != 0 || a != nil {
+		return known, true
 	}
 	tomb, done := m.tombs[q.execution]
 	switch {
@@ -84,13 +86,11 @@ func (m *model) release(execution string, outcome schemas.Outcome) (r e.Release)
 	return r
 }
 
-// withdraw returns the code that stands on record afterwards.
-func (m *model) withdraw(q question) int {
-	a := m.allowed[q.execution]
-	if m.denied[q] != 0 || a != nil && a.by == q.event && a.outcome != "" {
+func (m *model) withdraw(q question) (onRecord int) {
+	if m.denied[q] != 0 {
 		return m.denied[q]
 	}
-	if a != nil && a.by == q.event {
+	if a := m.allowed[q.execution]; a != nil && a.by == q.event && a.outcome == "" {
 		m.used[a.epoch]--
 		delete(m.allowed, q.execution)
 	}

@@ -3,6 +3,7 @@ package enforcement
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/headroomhq/headroom/schemas"
@@ -18,6 +19,7 @@ const (
 	reasonConcurrency
 	reasonRate
 	reasonUnavailable
+	knownReasons = reasonUnavailable<<1 - 1
 )
 
 // record is what Redis keeps of a request that was answered; scripts/prelude.lua
@@ -44,14 +46,14 @@ const (
 func unpackRecord(packed string) (record, error) {
 	b := []byte(packed)
 	switch {
-	case len(b) == deniedLength && b[0] == 'D':
+	case len(b) == deniedLength && b[0] == 'D' && int(b[9])&knownReasons != 0:
 		return record{
 			status: 'D', digest: packed[1:9], reasons: int(b[9]),
 			used: little(b[10:15]), concurrent: little(b[15:19]), peak: little(b[19:23]),
 			at:    time.UnixMilli(recordEpoch + little(b[23:28])).UTC(),
 			retry: time.Duration(little(b[28:33])) * time.Millisecond,
 		}, nil
-	case len(b) == allowedLength && b[0] != 'D':
+	case len(b) == allowedLength && strings.IndexByte("ASFCN", b[0]) >= 0:
 		return record{
 			status: b[0], digest: packed[9:17],
 			used: little(b[17:22]), concurrent: little(b[22:26]), peak: little(b[26:30]),

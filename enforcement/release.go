@@ -38,6 +38,10 @@ func (e *Enforcer) Release(ctx context.Context, completions []Completion) []Rele
 		args := []any{e.window}
 		var members []int
 		for _, i := range chunk {
+			if err := checkIDs(completions[i].WorkspaceID, completions[i].ExecutionID); err != nil {
+				results[i].Err = fmt.Errorf("release: %w", err)
+				continue
+			}
 			status := outcomeStatus[completions[i].Outcome]
 			if status == "" {
 				results[i].Err = fmt.Errorf("release execution %s: outcome %q is none of succeeded, failed, canceled, not_started",
@@ -82,11 +86,12 @@ func readRelease(c *call, j int) Release {
 
 // Withdraw has it on record that these requests were refused with a 9008 that
 // was published without Redis. An allow that the very same event had obtained
-// unheard is taken back, slot and quota unit both; one that another event
-// obtained stays. The result is what stands on record: normally that denial.
+// unheard is taken back, slot and quota unit both, unless the execution is over;
+// one that another event was told of stays. The result is the denial on record:
+// that 9008, or one that the event was given earlier.
 func (e *Enforcer) Withdraw(ctx context.Context, requests []Request) []Result {
 	results := make([]Result, len(requests))
-	groups := e.groups(requests)
+	groups := e.groups(requests, results)
 	calls := make([]*call, len(groups))
 	for n, g := range groups {
 		args := []any{e.window}

@@ -179,3 +179,26 @@ func TestProgressIsHeldAgainstTheLimitsOfTheAdmission(t *testing.T) {
 		})
 	}
 }
+
+func TestWithdrawLeavesAnAllowThatAnotherEventWasToldOf(t *testing.T) {
+	t.Parallel()
+	for _, together := range []bool{false, true} {
+		h := newHouse(t, unlimited(nil))
+		unheard, retry := ask("a", "1"), ask("a", "2")
+		if together {
+			h.Admit(t.Context(), []enforcement.Request{unheard, retry})
+		} else {
+			h.admit(t, unheard)
+			h.admit(t, retry)
+		}
+		if got := h.Withdraw(t.Context(), []enforcement.Request{unheard})[0]; got.Decision.Code != enforcement.CodeUnavailable {
+			t.Errorf("together %v: code %d, want the unheard event's own 9008", together, got.Decision.Code)
+		}
+		if got := h.outstanding(t, "epoch-1"); got.Used != 1 || got.Running != 1 {
+			t.Errorf("together %v: used %d, running %d, want 1 of both: the retry runs", together, got.Used, got.Running)
+		}
+		if d := h.admit(t, retry); !d.Allowed || !d.Replayed {
+			t.Errorf("together %v: allowed %v, want the retry's allow repeated", together, d.Allowed)
+		}
+	}
+}

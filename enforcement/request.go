@@ -37,6 +37,8 @@ type Usage struct {
 type Lease struct {
 	ExecutionID string
 	ExpiresAt   time.Time
+	// UsageEpoch names the period that was charged for the execution.
+	UsageEpoch string
 }
 
 // Request asks for one execution to be admitted.

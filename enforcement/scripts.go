@@ -10,8 +10,10 @@ import (
 )
 
 var (
+	//go:embed scripts/struct.lua
+	structSource string
 	//go:embed scripts/prelude.lua
-	prelude string
+	preludeSource string
 	//go:embed scripts/admit.lua
 	admitSource string
 	//go:embed scripts/open.lua
@@ -24,6 +26,8 @@ var (
 	withdrawSource string
 	//go:embed scripts/usage.lua
 	usageSource string
+
+	prelude = structSource + preludeSource
 
 	admitScript    = redis.NewScript(prelude + admitSource)
 	openScript     = redis.NewScript(prelude + openSource)
@@ -46,8 +50,8 @@ type call struct {
 // run sends all calls in one round trip. A server that does not know a script
 // (restarted, failed over, flushed) gets its text, for those calls alone: a
 // pipeline has no fallback of its own, and the calls beside them did run. Every
-// script answers a second run as it answered the first, so a call whose reply
-// was lost may be sent again.
+// script leaves after a second run what it left after the first, and its answer
+// says what that is, so a call whose reply was lost may be sent again.
 func (e *Enforcer) run(ctx context.Context, calls []*call) {
 	e.pipeline(ctx, calls, func(p redis.Pipeliner, c *call) *redis.Cmd {
 		return c.script.EvalSha(ctx, p, c.keys, c.args...)

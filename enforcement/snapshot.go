@@ -50,20 +50,38 @@ func (e *Enforcer) termsOf(plan subscriptions.PlanInfo) (*terms, error) {
 		},
 		revision: plan.Revision, readAt: plan.ReadAt, exact: plan.Exact,
 	}
-	body, err := json.Marshal(t.snapshot)
-	if err != nil {
+	var err error
+	if t.digest, t.packed, err = t.snapshot.pack(); err != nil {
 		return nil, fmt.Errorf("encode snapshot of workspace %s: %w", plan.WorkspaceID, err)
 	}
-	sum := sha256.Sum256(body)
-	t.digest, t.packed = string(sum[:8]), string(body)
 	limits := t.Limits
 	t.head = []any{
-		e.window, milliseconds(t.revision), milliseconds(t.PlanRevision), t.UsageEpoch,
+		e.window, milliseconds(t.revision), milliseconds(t.fence()), t.UsageEpoch,
 		milliseconds(t.PeriodStart.UnixMilli()), milliseconds(t.PeriodEnd.UnixMilli()), t.digest,
 		argument(limits.MaxExecutions), argument(limits.MaxConcurrentExecutions),
 		argument(limits.MaxExecutionsPerMinute), milliseconds(t.LeaseMS),
 	}
 	return t, nil
+}
+
+// pack is the snapshot as Redis keeps it, and the eight bytes that it goes by.
+func (s snapshot) pack() (digest, packed string, err error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return "", "", err
+	}
+	sum := sha256.Sum256(body)
+	return string(sum[:8]), string(body), nil
+}
+
+// fence is what orders two readings of one workspace revision. Only the default
+// plan changes beneath a workspace whose own revision stays; a subscription's
+// plan has another row of numbers, and whichever comes after it is newer.
+func (t *terms) fence() int64 {
+	if t.SubscriptionID != "" {
+		return 0
+	}
+	return t.PlanRevision
 }
 
 // argument is how a script takes a limit: its number, or nothing for none.
@@ -85,7 +103,8 @@ func (e *Enforcer) lease(limits schemas.Limits) time.Duration {
 	if minutes > int64(longestLease/time.Minute) {
 		return longestLease
 	}
-	return time.Duration(minutes)*time.Minute + e.leaseGrace
+	// A lease of no length would hold no slot.
+	return max(time.Duration(minutes)*time.Minute+e.leaseGrace, time.Second)
 }
 
 // readSnapshots reads the digests and snapshots that end a reply.

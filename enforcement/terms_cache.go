@@ -31,7 +31,7 @@ func (c *termsCache) slot(workspace string) *termsSlot {
 }
 
 // get finds the terms made of this very reading: the same workspace, revisions,
-// period and instant of the read.
+// period, limits and instant of the read.
 func (c *termsCache) get(plan subscriptions.PlanInfo) (*terms, bool) {
 	s := c.slot(plan.WorkspaceID)
 	s.mu.Lock()
@@ -39,7 +39,7 @@ func (c *termsCache) get(plan subscriptions.PlanInfo) (*terms, bool) {
 	same := s.terms != nil && s.workspace == plan.WorkspaceID && s.exact == plan.Exact &&
 		s.readAt.Equal(plan.ReadAt) && s.terms.revision == plan.Revision &&
 		s.terms.PlanRevision == plan.Snapshot.PlanRevision && s.terms.UsageEpoch == plan.UsageEpoch &&
-		s.terms.PeriodEnd.Equal(plan.Period.End)
+		s.terms.PeriodEnd.Equal(plan.Period.End) && s.terms.Limits == plan.Snapshot.Limits
 	return s.terms, same
 }
 

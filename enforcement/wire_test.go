@@ -1,9 +1,12 @@
 package enforcement_test
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -159,7 +162,7 @@ func TestAScriptCacheFlushedInTheMiddleOfAPipelineChangesNothing(t *testing.T) {
 		for w := range workspaces {
 			for _, execution := range []string{"a", "b", "c", "d"} {
 				r := ask(execution, "1")
-				r.WorkspaceID = time.Duration(w + 1000*round).String()
+				r.WorkspaceID = fmt.Sprintf("ws%d", w+1000*round)
 				requests = append(requests, r)
 			}
 		}
@@ -213,5 +216,63 @@ func TestARestartedRedisThatForgotTheScriptsIsServedAgain(t *testing.T) {
 	}
 	if d := h.admit(t, ask("b", "1")); d.Used != 2 {
 		t.Errorf("used %d, want 2", d.Used)
+	}
+}
+
+// scripted answers each pipeline in Redis's place.
+type scripted struct{ reply any }
+
+func (scripted) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (scripted) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (s scripted) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, commands []redis.Cmder) error {
+		for _, c := range commands {
+			c.(*redis.Cmd).SetVal(s.reply)
+		}
+		return nil
+	}
+}
+
+func TestAReplyThatNoScriptGivesAdmitsNobody(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UnixMilli()
+	denial := func(reasons byte) string {
+		return "fD" + strings.Repeat("\x00", 8) + string([]byte{reasons}) + strings.Repeat("\x00", 23)
+	}
+	replies := map[string]any{
+		"nothing": nil, "a text": "OK", "an empty list": []any{}, "a clock alone": []any{int64(0), now},
+		"lists in a list":          []any{[]any{}, []any{}, []any{}},
+		"stale without revisions":  []any{int64(1), now},
+		"missing without a what":   []any{int64(2), now},
+		"no answer":                []any{int64(0), now, nil},
+		"an empty answer":          []any{int64(0), now, ""},
+		"an answer cut short":      []any{int64(0), now, "fA"},
+		"an unknown status":        []any{int64(0), now, "fX" + strings.Repeat("\x00", 34)},
+		"a denial for no reason":   []any{int64(0), now, denial(0), strings.Repeat("\x00", 8), "{}"},
+		"a denial for a new one":   []any{int64(0), now, denial(1 << 6), strings.Repeat("\x00", 8), "{}"},
+		"a snapshot that is none":  []any{int64(0), now, denial(2), "digest", "{"},
+		"a snapshot with no terms": []any{int64(0), now, denial(2), strings.Repeat("\x00", 8), "{}"},
+	}
+	for name, reply := range replies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+			t.Cleanup(func() { _ = client.Close() })
+			client.AddHook(scripted{reply})
+			h := houseOver(client, unlimited(nil))
+			tasks := int64(1) << 50
+			if got := h.Admit(t.Context(), []enforcement.Request{ask("a", "1")})[0]; got.Decision.Allowed {
+				t.Errorf("admitted: %+v", got.Decision)
+			}
+			if got := h.Withdraw(t.Context(), []enforcement.Request{ask("a", "1")})[0]; got.Decision.Allowed {
+				t.Errorf("withdrawn as an allow: %+v", got.Decision)
+			}
+			if got := h.Release(t.Context(), []enforcement.Completion{{WorkspaceID: "ws", ExecutionID: "a", Outcome: schemas.OutcomeFailed}})[0]; got.Released {
+				t.Errorf("released: %+v", got)
+			}
+			if got := h.Extend(t.Context(), []enforcement.Progress{{WorkspaceID: "ws", ExecutionID: "a", Tasks: &tasks}})[0]; got.Decision != nil {
+				t.Errorf("refused: %+v", got.Decision)
+			}
+		})
 	}
 }

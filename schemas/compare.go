@@ -77,8 +77,8 @@ func (r *Report) compareConsumer(name string, have, want jetstream.ConsumerConfi
 	return len(r.Findings) > before
 }
 
-// widened is have with our settings, where they ask for more. What an operator
-// added, such as a pause or a larger window, stays.
+// widened is have with our settings. A larger window stays, and so does what an
+// operator added that we set nothing for, such as a pause.
 func widened(have, want jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	have.FilterSubject, have.FilterSubjects = want.FilterSubject, nil
 	have.AckWait = want.AckWait

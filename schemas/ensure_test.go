@@ -201,7 +201,7 @@ func TestEnsureBringsAConsumerUpToDateAndKeepsWhatAnOperatorAdded(t *testing.T) 
 	ensure(t, top, js)
 	old := top.Consumers()[0]
 	pause := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	old.Config.AckWait, old.Config.MaxAckPending, old.Config.MaxDeliver = time.Second, 50_000, 5
+	old.Config.AckWait, old.Config.MaxAckPending, old.Config.MaxDeliver = time.Second, 500_000, 5
 	if _, err := js.UpdateConsumer(t.Context(), old.Stream, old.Config); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestEnsureBringsAConsumerUpToDateAndKeepsWhatAnOperatorAdded(t *testing.T) 
 		t.Fatal(err)
 	}
 	got := consumer.CachedInfo().Config
-	if got.AckWait != schemas.AckWait || got.MaxDeliver != -1 || got.MaxAckPending != 50_000 || got.PauseUntil == nil || !got.PauseUntil.Equal(pause) {
+	if got.AckWait != schemas.AckWait || got.MaxDeliver != -1 || got.MaxAckPending != 500_000 || got.PauseUntil == nil || !got.PauseUntil.Equal(pause) {
 		t.Errorf("the consumer became %+v", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // CheckServer returns the version of the nats-server that nc is connected to,
 // and an error with ErrServerTooOld in its chain when that version lacks fixes
-// for lost or repeated messages: before 2.12.15, and 2.14.0 to 2.14.4. In a
+// for lost or repeated messages: before 2.12.15, and 2.13.0 to 2.14.4. In a
 // cluster it speaks for the connected server only.
 func CheckServer(nc *nats.Conn) (string, error) {
 	version := nc.ConnectedServerVersion()

@@ -170,7 +170,7 @@ func (t Topology) Consumers() []ConsumerSpec {
 
 // maxAckPending lets a backlog of deferred messages grow without stopping the
 // ones behind it: it is far above what all instances hold in flight.
-const maxAckPending = 20_000
+const maxAckPending = 100_000
 
 func durable(name, filter string) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{

@@ -14,10 +14,10 @@ import (
 func amend(ctx context.Context, tx pgx.Tx, from, to Subscription, cause string) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`UPDATE subscriptions SET plan_key = @plan_key, plan_revision = @plan_revision, snapshot = @snapshot,
-			period_end = @period_end, "interval" = @interval, anchor = @anchor
+			period_end = @period_end, "interval" = nullif(@interval, ''), anchor = @anchor
 		WHERE id = @id::uuid`, pgx.NamedArgs{
 		"id": to.ID, "plan_key": to.PlanKey, "plan_revision": to.PlanRevision, "snapshot": to.Snapshot,
-		"period_end": to.PeriodEnd, "interval": to.Interval.String(), "anchor": to.Anchor,
+		"period_end": to.PeriodEnd, "interval": to.Interval.String(), "anchor": to.anchorOrNull(),
 	})
 	for _, change := range diffText(subscriptionText(from), subscriptionText(to)) {
 		batch.Queue(`INSERT INTO subscription_changes (subscription_id, at, field, old_value, new_value, cause)
@@ -47,10 +47,10 @@ func subscriptionText(s Subscription) []text {
 // Change is an amendment of a running period.
 type Change struct {
 	// At is when it was written, UTC.
-	At time.Time `json:"at"`
+	At time.Time
 	FieldChange
 	// Cause is who or what asked for it.
-	Cause string `json:"cause"`
+	Cause string
 }
 
 // changeOf is a change with the row it belongs to.

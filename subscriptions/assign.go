@@ -99,7 +99,10 @@ func (t terms) write(ctx context.Context, tx pgx.Tx, m transition) (Subscription
 		}
 		return openNext(ctx, tx, row)
 	default:
-		row := t.amended(*m.open, m.plan, m.now)
+		row, err := t.amended(*m.open, m.plan, m.now)
+		if err != nil {
+			return Subscription{}, err
+		}
 		return row, amend(ctx, tx, *m.open, row, t.cause)
 	}
 }

@@ -18,7 +18,8 @@ type Assignment struct {
 	// since what a person assigns is most often a contract.
 	Source Source
 	// Interval is a form of ParseInterval. Empty keeps that of the open period;
-	// for a new subscription it is month.
+	// for a new subscription it is month. An open period that has none has to be
+	// given one before it can be followed by another or counted from a Start.
 	Interval string
 	// Start anchors the periods; it must not be later than now. The running
 	// period is the one that contains now: those before it are not invented. Nil
@@ -103,7 +104,7 @@ func (t terms) first(workspace string, plan Snapshot, now time.Time) (Subscripti
 		Quantity: 1, Status: statusActive, PaymentState: "none", Kind: kindCreated,
 		Interval: Monthly, Anchor: now.Truncate(time.Second),
 	}
-	row.setSchedule(t)
+	row.setSchedule(t, row.Anchor)
 	row.setTerms(plan)
 	period := row.Interval.Period(row.Anchor, now)
 	row.PeriodStart, row.PeriodEnd = period.Start, period.End
@@ -111,25 +112,40 @@ func (t terms) first(workspace string, plan Snapshot, now time.Time) (Subscripti
 }
 
 // setSchedule takes over the interval and the anchor that the assignment names.
-func (s *Subscription) setSchedule(t terms) {
+// A row that had neither and is given an interval counts it from the instant.
+func (s *Subscription) setSchedule(t terms, from time.Time) {
 	if !t.interval.IsZero() {
 		s.Interval = t.interval
 	}
 	if !t.start.IsZero() {
 		s.Anchor = t.start
 	}
+	if s.Anchor.IsZero() && !s.Interval.IsZero() {
+		s.Anchor = from
+	}
+}
+
+// periodAt is the period of the row's schedule that contains at, or an
+// ErrInvalidAssignment on a row that has no interval.
+func (s Subscription) periodAt(at time.Time) (Period, error) {
+	if s.Interval.IsZero() {
+		return Period{}, fmt.Errorf("%w: interval: is missing; the open period does not renew, so name one, such as month", ErrInvalidAssignment)
+	}
+	return s.Interval.Period(s.Anchor, at), nil
 }
 
 // amended is the open row on new terms: same id, same start, same quota counter.
 // A new interval or anchor moves the end.
-func (t terms) amended(open Subscription, plan Snapshot, now time.Time) Subscription {
+func (t terms) amended(open Subscription, plan Snapshot, now time.Time) (Subscription, error) {
 	row := open
-	row.setSchedule(t)
+	row.setSchedule(t, open.PeriodStart)
 	row.setTerms(plan)
-	if row.Interval != open.Interval || !row.Anchor.Equal(open.Anchor) {
-		row.PeriodEnd = row.Interval.Period(row.Anchor, later(now, row.PeriodStart)).End
+	if row.Interval == open.Interval && row.Anchor.Equal(open.Anchor) {
+		return row, nil
 	}
-	return row
+	period, err := row.periodAt(later(now, row.PeriodStart))
+	row.PeriodEnd = period.End
+	return row, err
 }
 
 // restarted is the row that follows an open one now, whose end the anchor gives:
@@ -140,14 +156,21 @@ func (t terms) restarted(open Subscription, plan Snapshot, now time.Time) (Subsc
 		start = open.PeriodStart.Add(time.Millisecond)
 	}
 	open.Anchor = start
-	open.setSchedule(t)
-	return open.successor(Period{Start: start, End: open.Interval.Period(open.Anchor, start).End}, plan)
+	open.setSchedule(t, start)
+	period, err := open.periodAt(start)
+	if err != nil {
+		return Subscription{}, err
+	}
+	return open.successor(Period{Start: start, End: period.End}, plan)
 }
 
 // renewed is the row that follows one whose period is over, on new terms.
 func (t terms) renewed(over Subscription, plan Snapshot, now time.Time) (Subscription, error) {
-	over.setSchedule(t)
-	period := over.Interval.Period(over.Anchor, now)
+	over.setSchedule(t, over.PeriodEnd)
+	period, err := over.periodAt(now)
+	if err != nil {
+		return Subscription{}, err
+	}
 	period.Start = later(period.Start, over.PeriodEnd)
 	return over.successor(period, plan)
 }

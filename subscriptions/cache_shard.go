@@ -58,10 +58,12 @@ func (e *cached) touch(now time.Duration) {
 func (s *shard) keepLocked(workspace string, info PlanInfo, life lifetime) bool {
 	old := s.entries[workspace]
 	if old != nil && life.now < old.expires {
-		if old.info.Newer(info) {
+		if old.info.newer(info) {
 			return false
 		}
-		if !info.Newer(old.info) && old.info.Period.Start.After(info.Period.Start) {
+		// Of one state the period that ends last comes last: a month on the default
+		// plan begins before the subscription that ended in it.
+		if !info.newer(old.info) && old.info.Period.End.After(info.Period.End) {
 			return true
 		}
 	}

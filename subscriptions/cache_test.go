@@ -156,6 +156,35 @@ func TestCacheKeepsTheLaterPeriodOfOneRevision(t *testing.T) {
 	})
 }
 
+// TestCacheTakesTheDefaultPlanAfterASubscriptionThatEnded has a subscription on
+// newer terms than the default plan's, which ended without anything being written.
+func TestCacheTakesTheDefaultPlanAfterASubscriptionThatEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newLoader()
+		c := subscriptions.NewCache(db.load, subscriptions.CacheOptions{})
+		end := november.Start.Add(10 * 24 * time.Hour)
+		subscription := revision(1, subscriptions.Period{Start: november.Start.Add(time.Hour), End: end})
+		subscription.SubscriptionID, subscription.Snapshot.PlanRevision = "s", 2
+		fallback := revision(1, november)
+
+		answer := lookup(t.Context(), c, end.Add(-1))
+		(<-db.begun).reply <- reply{info: subscription}
+		wantSubscription(t, <-answer, "s")
+		answer = lookup(t.Context(), c, end)
+		(<-db.begun).reply <- reply{info: fallback}
+		wantSubscription(t, <-answer, "")
+		wantSubscription(t, <-lookup(t.Context(), c, end), "")
+	})
+}
+
+func wantSubscription(t *testing.T, r reply, id string) {
+	t.Helper()
+	if r.err != nil || r.info.SubscriptionID != id {
+		t.Fatalf("lookup says subscription %q, %v; want %q", r.info.SubscriptionID, r.err, id)
+	}
+}
+
 func TestCacheRefusesALoadOfAnotherPeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

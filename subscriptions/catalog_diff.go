@@ -33,9 +33,9 @@ type PlanChange struct {
 	Key  string     `json:"key"`
 	Kind ChangeKind `json:"kind"`
 	// From is the newest revision before, 0 for a plan never seen; To is the one
-	// that was written, 0 if none was.
-	From int64 `json:"from"`
-	To   int64 `json:"to"`
+	// that was written, 0 if none was. JSON leaves a 0 out: no revision has it.
+	From int64 `json:"from,omitzero"`
+	To   int64 `json:"to,omitzero"`
 	// Fields are the differences, all fields of a created plan, none of a
 	// removed one.
 	Fields []FieldChange `json:"fields"`

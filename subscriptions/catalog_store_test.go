@@ -262,3 +262,23 @@ func TestPlanUnknown(t *testing.T) {
 		t.Errorf("a plan that is not in the catalog: %v", err)
 	}
 }
+
+func TestTheCatalogHasARevisionAndADefaultPlanOnceItIsApplied(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	if n, err := s.CatalogRevision(t.Context()); n != 0 || err != nil {
+		t.Errorf("before the first apply: revision %d (%v), want 0", n, err)
+	}
+	if err := s.RequireDefaultPlan(t.Context()); !errors.Is(err, subscriptions.ErrNoDefaultPlan) {
+		t.Errorf("before the first apply: %v, want that there is no default plan", err)
+	}
+	for _, edit := range [][]string{nil, {"max_concurrent_executions: 20", "max_concurrent_executions: 30"}} {
+		applied := apply(t, s, edit...)
+		if n, err := s.CatalogRevision(t.Context()); n != applied.Revision || err != nil {
+			t.Errorf("revision %d (%v), want %d", n, err, applied.Revision)
+		}
+		if err := s.RequireDefaultPlan(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}

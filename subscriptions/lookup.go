@@ -110,10 +110,14 @@ func (r reading) onDefault(at time.Time) (PlanInfo, error) {
 	}
 	info := r.info()
 	info.Period = CalendarMonth(at)
-	info.UsageEpoch = "default." + info.Period.Start.Format("2006-01")
+	info.UsageEpoch = DefaultEpoch(info.Period.Start)
 	info.Snapshot = snapshotOf(*r.defaultPlan)
 	return info, nil
 }
+
+// DefaultEpoch names the quota counter of the default plan in the calendar month
+// that begins at start.
+func DefaultEpoch(start time.Time) string { return "default." + start.UTC().Format("2006-01") }
 
 func (r reading) onSubscription() PlanInfo {
 	info := r.info()

@@ -124,16 +124,3 @@ func floorDiv(a, b int64) int64 {
 	}
 	return q
 }
-
-// MarshalText writes the form that ParseInterval reads.
-func (i Interval) MarshalText() ([]byte, error) { return []byte(i.text), nil }
-
-// UnmarshalText reads what MarshalText writes; empty is the zero Interval.
-func (i *Interval) UnmarshalText(body []byte) error {
-	interval, err := intervalFrom(string(body))
-	if err != nil {
-		return err
-	}
-	*i = interval
-	return nil
-}

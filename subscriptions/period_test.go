@@ -99,21 +99,6 @@ func TestParseInterval(t *testing.T) {
 	}
 }
 
-func TestIntervalText(t *testing.T) {
-	t.Parallel()
-	body, err := interval(t, "10d").MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got subscriptions.Interval
-	if err := got.UnmarshalText(body); err != nil || got != interval(t, "10d") {
-		t.Errorf("text %q reads as %v, %v", body, got, err)
-	}
-	if err := got.UnmarshalText(nil); err != nil || !got.IsZero() {
-		t.Errorf("empty text reads as %v, %v", got, err)
-	}
-}
-
 // FuzzPeriod holds the periods of an interval to what makes them periods: they
 // contain the instant, follow each other without gap or overlap, and keep the
 // anchor's day.

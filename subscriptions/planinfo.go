@@ -29,9 +29,9 @@ func (p Period) Contains(at time.Time) bool {
 // at one moment, and how that is known.
 type PlanInfo struct {
 	WorkspaceID string
-	// Revision rises with anything that changes this value for the workspace;
-	// 0 is a workspace the database has never seen. Together with the
-	// snapshot's plan revision it orders two readings (see Newer).
+	// Revision rises with anything that is written for the workspace; 0 is
+	// a workspace the database has never seen. On the default plan a new catalog
+	// changes the snapshot, and with it the snapshot's plan revision, alone.
 	Revision int64
 	// SubscriptionID is the period row, empty on the default plan.
 	SubscriptionID string
@@ -41,16 +41,18 @@ type PlanInfo struct {
 	Snapshot   Snapshot
 	// Status is the subscription's status, "none" without one.
 	Status string
-	// ReadAt is when the database was read; Exact is false once the value has
-	// outlived its time in the cache because the database was away.
+	// ReadAt is when the database was read. Exact says that this is no longer ago
+	// than the cache allows; Store and Cache hand out nothing else.
 	ReadAt time.Time
 	Exact  bool
 }
 
-// Newer reports whether p was read from a later state than q.
-func (p PlanInfo) Newer(q PlanInfo) bool {
+// newer reports whether p is certain to be read from a later state than q. Plan
+// revisions tell that of one subscription, or twice the default plan, only: when
+// a subscription ends by itself, the default plan that follows may be older.
+func (p PlanInfo) newer(q PlanInfo) bool {
 	if p.Revision != q.Revision {
 		return p.Revision > q.Revision
 	}
-	return p.Snapshot.PlanRevision > q.Snapshot.PlanRevision
+	return p.SubscriptionID == q.SubscriptionID && p.Snapshot.PlanRevision > q.Snapshot.PlanRevision
 }

@@ -66,6 +66,37 @@ func (s *Store) Plans(ctx context.Context) ([]PlanRevision, error) {
 	return plans, nil
 }
 
+// CatalogRevision is the number of the newest apply that changed anything, 0
+// before the first. It is cheap enough to be asked for every second.
+func (s *Store) CatalogRevision(ctx context.Context) (int64, error) {
+	rows, err := s.pool.Query(ctx, `SELECT coalesce(max(revision), 0) FROM plan_revisions`)
+	if err != nil {
+		return 0, fmt.Errorf("read catalog revision: %w", err)
+	}
+	revision, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+	if err != nil {
+		return 0, fmt.Errorf("read catalog revision: %w", err)
+	}
+	return revision, nil
+}
+
+// RequireDefaultPlan is nil when the catalog in force has a default plan, and
+// ErrNoDefaultPlan when there is none. Any other error means that nothing is known.
+func (s *Store) RequireDefaultPlan(ctx context.Context) error {
+	rows, err := s.pool.Query(ctx, selectDefaultPlan)
+	if err != nil {
+		return fmt.Errorf("read default plan: %w", err)
+	}
+	plans, err := pgx.CollectRows(rows, scanPlan)
+	if err != nil {
+		return fmt.Errorf("read default plan: %w", err)
+	}
+	if len(plans) == 0 {
+		return ErrNoDefaultPlan
+	}
+	return nil
+}
+
 // Plan lists all revisions of one plan, newest first, of a removed plan too.
 // ErrUnknownPlan means that no catalog ever had it.
 func (s *Store) Plan(ctx context.Context, key string) ([]PlanRevision, error) {

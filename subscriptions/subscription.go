@@ -36,34 +36,34 @@ const (
 // Subscription is one billing period of one subscription. All instants are UTC.
 type Subscription struct {
 	// ID is a UUIDv7, new for each period.
-	ID          string `json:"id"`
-	WorkspaceID string `json:"workspace_id"`
-	Source      Source `json:"source"`
+	ID          string
+	WorkspaceID string
+	Source      Source
 	// SourceID, with Account and Livemode, names the subscription at its source;
 	// for one assigned by hand it is the workspace's id.
-	SourceID     string   `json:"source_id"`
-	Account      string   `json:"account"`
-	Livemode     bool     `json:"livemode"`
-	PlanKey      string   `json:"plan_key"`
-	PlanRevision int64    `json:"plan_revision"`
-	Snapshot     Snapshot `json:"snapshot"`
-	Quantity     int32    `json:"quantity"`
-	Status       string   `json:"status"`
-	PaymentState string   `json:"payment_state"`
+	SourceID     string
+	Account      string
+	Livemode     bool
+	PlanKey      string
+	PlanRevision int64
+	Snapshot     Snapshot
+	Quantity     int32
+	Status       string
+	PaymentState string
 	// Kind is how the period came about: created, cycle and so on.
-	Kind        string    `json:"kind"`
-	PeriodStart time.Time `json:"period_start"`
-	PeriodEnd   time.Time `json:"period_end"`
+	Kind        string
+	PeriodStart time.Time
+	PeriodEnd   time.Time
 	// UsageEpoch names the quota counter; rows that share it share the quota.
-	UsageEpoch string `json:"usage_epoch"`
+	UsageEpoch string
 	// Interval and Anchor give the next period; without an interval the row does
 	// not renew by itself.
-	Interval Interval  `json:"interval,omitzero"`
-	Anchor   time.Time `json:"anchor,omitzero"`
+	Interval Interval
+	Anchor   time.Time
 	// ClosedAt is when the period stopped counting, nil while it is open.
-	ClosedAt   *time.Time `json:"closed_at"`
-	PreviousID *string    `json:"previous_id"`
-	CreatedAt  time.Time  `json:"created_at"`
+	ClosedAt   *time.Time
+	PreviousID *string
+	CreatedAt  time.Time
 }
 
 // Period is the row's span of time.
@@ -112,6 +112,13 @@ func intervalFrom(column string) (Interval, error) {
 	return ParseInterval(column)
 }
 
+func (s Subscription) anchorOrNull() *time.Time {
+	if s.Anchor.IsZero() {
+		return nil
+	}
+	return &s.Anchor
+}
+
 const insertSubscriptionSQL = `INSERT INTO subscriptions (id, workspace_id, source, source_id, account, livemode,
 	plan_key, plan_revision, snapshot, quantity, status, payment_state, kind,
 	period_start, period_end, usage_epoch, "interval", anchor, previous_id)
@@ -121,17 +128,13 @@ VALUES (@id::uuid, @workspace, @source, @source_id, @account, @livemode,
 RETURNING ` + subscriptionColumns
 
 func insertSubscription(ctx context.Context, tx pgx.Tx, s Subscription) (Subscription, error) {
-	var anchor *time.Time
-	if !s.Anchor.IsZero() {
-		anchor = &s.Anchor
-	}
 	rows, err := tx.Query(ctx, insertSubscriptionSQL, pgx.NamedArgs{
 		"id": s.ID, "workspace": s.WorkspaceID, "source": s.Source, "source_id": s.SourceID,
 		"account": s.Account, "livemode": s.Livemode,
 		"plan_key": s.PlanKey, "plan_revision": s.PlanRevision, "snapshot": s.Snapshot, "quantity": s.Quantity,
 		"status": s.Status, "payment_state": s.PaymentState, "kind": s.Kind,
 		"period_start": s.PeriodStart, "period_end": s.PeriodEnd, "usage_epoch": s.UsageEpoch,
-		"interval": s.Interval.String(), "anchor": anchor, "previous_id": s.PreviousID,
+		"interval": s.Interval.String(), "anchor": s.anchorOrNull(), "previous_id": s.PreviousID,
 	})
 	if err != nil {
 		return Subscription{}, fmt.Errorf("open period: %w", err)

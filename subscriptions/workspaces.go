@@ -31,20 +31,20 @@ func (p Page) size() int {
 
 // Workspace is a workspace that the database knows.
 type Workspace struct {
-	ID string `json:"workspace_id"`
+	ID string
 	// Revision rises with everything that changes the workspace's plan info.
-	Revision int64 `json:"revision"`
+	Revision int64
 	// Subscription is the row that the workspace points to, nil without one. It
 	// may be over: PlanInfo tells what holds now.
-	Subscription *Subscription `json:"subscription"`
-	CreatedAt    time.Time     `json:"created_at"`
-	UpdatedAt    time.Time     `json:"updated_at"`
+	Subscription *Subscription
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
 }
 
 // SubscriptionHistory is a period with its amendments, oldest first.
 type SubscriptionHistory struct {
 	Subscription
-	Changes []Change `json:"changes"`
+	Changes []Change
 }
 
 const workspaceColumns = `id, revision, active_subscription_id::text, created_at, updated_at`

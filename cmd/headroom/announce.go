@@ -35,15 +35,11 @@ func (a *admin) publishInvalidated(ctx context.Context, change schemas.PlanInval
 	if err != nil {
 		return err
 	}
-	nc, err := dialNATS(a.config, natsDialTimeout)
+	nc, js, err := dialNATS(a.config, natsDialTimeout)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return fmt.Errorf("open jetstream: %w", err)
-	}
 	subject := a.config.topology().Invalidated(change.WorkspaceID)
 	if _, err := js.Publish(ctx, subject, body, jetstream.WithMsgID(id.String())); err != nil {
 		return fmt.Errorf("publish to %s: %w", subject, err)

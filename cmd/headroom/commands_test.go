@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,6 +62,8 @@ func TestHelpIsNoFailure(t *testing.T) {
 		{"workspaces", "assign", "-h"},
 		{"decisions", "--help"},
 		{"dev", "--help"},
+		{"help"},
+		{"help", "plans", "apply"},
 	} {
 		stdout, _, err := (&installation{t: t}).run(args...)
 		if err != nil || !strings.HasPrefix(stdout, "Usage: headroom") {
@@ -89,6 +90,9 @@ func TestPlansAreAppliedComparedListedAndShown(t *testing.T) {
 	i := newInstallation(t)
 	if text := i.must("plans", "list"); !strings.Contains(text, "no plans") {
 		t.Errorf("before the first apply the list is %q", text)
+	}
+	if text := i.must("plans", "diff", demoCatalog, "-o", "json"); strings.Contains(text, `"from": 0`) || strings.Contains(text, `"to": 0`) {
+		t.Errorf("diff names a revision that does not exist:\n%s", text)
 	}
 	text := i.must("plans", "apply", demoCatalog)
 	for _, part := range []string{"free", "enterprise", "created", "catalog revision 1 is in force"} {
@@ -134,8 +138,8 @@ func TestEveryFaultOfACatalogIsPrintedWithItsLine(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	path := catalogFile(t, "max_executions: 100\n", "max_executions: -5\n", "rank: 10\n", "rank: ten\n", "default: true", "default: false")
-	for _, command := range []string{"apply", "diff"} {
-		_, stderr, err := i.run("plans", command, path)
+	for _, command := range [][]string{{"plans", "apply", path}, {"plans", "diff", path}, {"dev", "--catalog", path}} {
+		_, stderr, err := i.run(command...)
 		if exitCode(err) != exitFailed || !strings.Contains(err.Error(), "3 faults") {
 			t.Errorf("%s: error is %v, want a failure that counts 3 faults", command, err)
 		}
@@ -190,6 +194,12 @@ func TestAWorkspaceIsAssignedListedAndShown(t *testing.T) {
 	if len(items) != 2 || items[0].WorkspaceID != "ws_a" || items[1].Subscription.Source != "system" {
 		t.Errorf("the list is %+v", items)
 	}
+	if _, stderr, err := i.run("workspaces", "list", "--limit", "1"); err != nil || !strings.Contains(stderr, "--after ws_a") {
+		t.Errorf("a page that is not the last says %q (%v), want how to get the next", stderr, err)
+	}
+	if _, stderr, err := i.run("workspaces", "list", "--limit", "2"); err != nil || stderr != "" {
+		t.Errorf("the last page says %q (%v), want nothing", stderr, err)
+	}
 	if text := i.must("workspaces", "list", "--after", "ws_a"); strings.Contains(text, "ws_a") || !strings.Contains(text, "ws_b") {
 		t.Errorf("the page after ws_a is:\n%s", text)
 	}
@@ -204,6 +214,9 @@ func TestAWorkspaceIsAssignedListedAndShown(t *testing.T) {
 	}
 	if _, _, err := i.run("workspaces", "assign", "ws_a", "--plan", "platinum"); exitCode(err) != exitFailed {
 		t.Errorf("assigning no plan: %v, want a failure", err)
+	}
+	if _, _, err := i.run("workspaces", "assign", "ws_a", "--plan", "pro", "--start", "2999-01-01"); exitCode(err) != exitUsage {
+		t.Errorf("a start in the future: %v, want wrong usage", err)
 	}
 }
 
@@ -332,24 +345,5 @@ func TestACommandThatReachesNoDatabaseNamesTheSettingAndNoPassword(t *testing.T)
 	}
 	if strings.Contains(err.Error()+stderr, password) {
 		t.Errorf("the password is shown: %v", err)
-	}
-}
-
-func TestMigrateMayBeRepeated(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t).with(map[string]string{"HEADROOM_LOG_LEVEL": "info"})
-	for range 2 {
-		_, stderr, err := i.run("migrate")
-		if err != nil {
-			t.Fatalf("%v\n%s", err, stderr)
-		}
-		var last map[string]any
-		lines := strings.Split(strings.TrimSpace(stderr), "\n")
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last["msg"] != "streams are up to date" {
-			t.Errorf("the last line of the log is %s", lines[len(lines)-1])
-		}
-	}
-	if _, err := i.jetStream().Stream(t.Context(), schemas.Topology{}.Stream(schemas.StreamDecisions)); err != nil {
-		t.Errorf("migrate made no decisions stream: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ type Config struct {
 	NATSURL Secret
 	// NATSCreds is the path of a credentials file. Default none.
 	NATSCreds string
-	// NATSReplicas is how many servers keep each stream: 1, 3 or 5. Default 1.
+	// NATSReplicas is how many servers keep each stream, 1 to 5. Default 1.
 	NATSReplicas int
 	// SubjectPrefix is the first token or tokens of every subject. Default headroom.
 	SubjectPrefix string

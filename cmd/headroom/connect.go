@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headroomhq/headroom/schemas"
@@ -20,15 +21,22 @@ func (s *service) connect(ctx context.Context) error {
 }
 
 func (s *service) connectNATS(ctx context.Context) (err error) {
-	s.natsClosed = make(chan struct{}, 1)
-	if s.nats, err = connectNATS(s.config, s.log, s.natsClosed); err != nil {
+	s.natsState = newNATSState()
+	if s.nats, err = connectNATS(s.config, s.log, s.natsState); err != nil {
 		return err
 	}
-	err = await(ctx, s.log, &s.health.nats, bounded(func(ctx context.Context) error { return vetNATS(ctx, s.nats) }))
-	if err != nil {
+	connected := func(ask func(context.Context, *nats.Conn) error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if err := s.natsState.unconnected(s.nats, s.config); err != nil {
+				return err
+			}
+			return ask(ctx, s.nats)
+		}
+	}
+	if err := await(ctx, s.log, &s.health.nats, bounded(connected(vetNATS))); err != nil {
 		return err
 	}
-	s.health.nats.use(func(ctx context.Context) error { return checkNATS(ctx, s.nats) })
+	s.health.nats.use(connected(checkNATS))
 	return nil
 }
 

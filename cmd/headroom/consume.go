@@ -31,7 +31,7 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plans := newPlanCache(subscriptions.NewStore(s.postgres, s.config.storeOptions()), s.config.PlanCacheTTL, s.log)
+	plans := newPlanCache(subscriptions.NewStore(s.postgres, s.config.storeOptions()), s.config.PlanCacheTTL, &s.health.catalog, s.log)
 	news, err := consumers.OpenInvalidations(ctx, consumers.InvalidationsOptions{
 		JetStream: js, Topology: s.config.topology(), Plans: plans, Log: s.log,
 	})

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/headroomhq/headroom/enforcement/ledger"
 	"github.com/headroomhq/headroom/schemas"
@@ -15,7 +13,7 @@ import (
 type decisionsCmd struct {
 	Workspace string `arg:"" name:"WS" help:"The workspace."`
 	Execution string `help:"Only what is about this execution." placeholder:"ID"`
-	Limit     int    `help:"How many at most, 1 to 1000." default:"100" placeholder:"N"`
+	Limit     int    `help:"How many at most, 1 to 1000; ${default} unless given." default:"100" placeholder:"N"`
 	output
 }
 
@@ -23,7 +21,8 @@ type decisionsCmd struct {
 func (decisionsCmd) Help() string {
 	return "Reads the ledger in PostgreSQL: a row for each allowed execution; denials of one minute with the same code are one line, " +
 		"with their count and the last of them. With --execution it also searches the decisions stream in NATS, which still has each denial by itself.\n\n" +
-		"-o json prints the decisions as they were published (decision.made)."
+		"-o json prints the decisions as they were published (decision.made). Of an allowed execution the ledger does not keep exact, " +
+		"plan_as_of and replayed: they are left out, unless --execution finds the decision in the stream."
 }
 
 // Run prints the decisions, newest first.
@@ -43,7 +42,12 @@ func (c *decisionsCmd) Run(ctx context.Context, p *program) error {
 			}
 			records = mergeRecords(records, found)
 		}
-		return c.print(p, records[:min(len(records), c.Limit)])
+		told := stopsOf(records)
+		records = records[:min(len(records), c.Limit)]
+		if c.json() {
+			return writeIndented(p.stdout, decisionViews(records))
+		}
+		return printDecisions(p, records, told)
 	})
 }
 
@@ -80,42 +84,4 @@ func mergeRecords(records []ledger.Record, streamed []schemas.DecisionMade) []le
 	}
 	slices.SortStableFunc(merged, func(a, b ledger.Record) int { return b.At.Compare(a.At) })
 	return merged
-}
-
-func (c *decisionsCmd) print(p *program, records []ledger.Record) error {
-	if c.json() {
-		decisions := make([]schemas.DecisionMade, len(records))
-		for i, r := range records {
-			decisions[i] = r.Decision
-		}
-		return writeIndented(p.stdout, decisions)
-	}
-	t := newTable("DECIDED AT", "EXECUTION", "KIND", "ANSWER", "CODE", "ERROR", "USED", "LIMIT", "PLAN", "COUNT", "OUTCOME")
-	for _, r := range records {
-		d := r.Decision
-		t.add(instant(r.At), d.ExecutionID, string(d.Kind), answer(d), strconv.Itoa(d.Code), dash(d.Error),
-			strconv.FormatInt(d.Used, 10), schemas.LimitFrom(d.LimitValue).String(), dash(d.PlanKey),
-			strconv.FormatInt(r.Count, 10), outcome(r))
-	}
-	return t.write(p.stdout, "no decisions")
-}
-
-func answer(d schemas.DecisionMade) string {
-	word := "denied"
-	if d.Allowed {
-		word = "allowed"
-	}
-	if d.Shadow {
-		word += " (shadow)"
-	}
-	return word
-}
-
-// outcome is how the execution ended, and the denial that told it to stop.
-func outcome(r ledger.Record) string {
-	text := cmp.Or(string(r.Outcome), "-")
-	if r.RuntimeCode != 0 {
-		text += fmt.Sprintf(" (stopped: %d)", r.RuntimeCode)
-	}
-	return text
 }

@@ -23,15 +23,11 @@ const (
 func (a *admin) streamedDecisions(ctx context.Context, workspace, execution string) ([]schemas.DecisionMade, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
-	nc, err := dialNATS(a.config, natsDialTimeout)
+	nc, js, err := dialNATS(a.config, natsDialTimeout)
 	if err != nil {
 		return nil, err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, fmt.Errorf("open jetstream: %w", err)
-	}
 	topology := a.config.topology()
 	consumer, err := js.OrderedConsumer(ctx, topology.Stream(schemas.StreamDecisions), jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{topology.Decision(workspace)},

@@ -34,12 +34,15 @@ func (devCmd) Help() string {
 // Run plays the trace. It returns nil when it was asked to end, and with --once
 // an error unless every request was decided.
 func (c devCmd) Run(ctx context.Context, p *program) error {
-	input, err := c.read()
+	input, err := c.read(p)
 	if err != nil {
 		return err
 	}
 	config, log, err := (&program{getenv: devSettings(p.getenv), stdout: p.stdout, stderr: p.stderr}).settings()
 	if err != nil {
+		return err
+	}
+	if err := free(ctx, config.HTTPAddr); err != nil {
 		return err
 	}
 	d := &dev{once: c.Once, input: input, config: config, log: log, out: p.stdout}
@@ -101,7 +104,7 @@ func (d *dev) serve(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() {
 		defer end()
-		served <- serveUntil(serving, d.config, d.log, ready)
+		served <- serve(serving, d.config, d.log, ready)
 	}()
 	var err error
 	select {
@@ -115,6 +118,16 @@ func (d *dev) serve(ctx context.Context) error {
 		return failed
 	}
 	return err
+}
+
+// free finds out whether HTTP can be served at addr, before anything is started
+// for it.
+func free(ctx context.Context, addr string) error {
+	listener, err := listen(ctx, addr)
+	if err != nil {
+		return err
+	}
+	return listener.Close()
 }
 
 // say tells the person what goes on. A line that cannot be written is no reason

@@ -21,7 +21,8 @@ type devInput struct {
 	plans map[string]string
 }
 
-func (c devCmd) read() (devInput, error) {
+// read prints the faults of a catalog to stderr.
+func (c devCmd) read(p *program) (devInput, error) {
 	trace, err := readTrace(c.Trace)
 	if err != nil {
 		return devInput{}, err
@@ -30,16 +31,14 @@ func (c devCmd) read() (devInput, error) {
 	if err != nil {
 		return devInput{}, &usageError{Err: err}
 	}
-	name, body := examples.CatalogName, examples.Catalog()
-	if c.Catalog != "" {
-		name = c.Catalog
-		if body, err = os.ReadFile(c.Catalog); err != nil {
-			return devInput{}, fmt.Errorf("read catalog: %w", err)
-		}
+	var catalog subscriptions.Catalog
+	if c.Catalog == "" {
+		catalog, err = subscriptions.ParseCatalog(examples.CatalogName, examples.Catalog())
+	} else {
+		catalog, err = p.readCatalog(c.Catalog)
 	}
-	catalog, err := subscriptions.ParseCatalog(name, body)
 	if err != nil {
-		return devInput{}, fmt.Errorf("read catalog: %w", err)
+		return devInput{}, err
 	}
 	slices.SortStableFunc(catalog.Plans, func(a, b subscriptions.Plan) int { return int(a.Rank) - int(b.Rank) })
 	keys := make([]string, 0, len(catalog.Plans))

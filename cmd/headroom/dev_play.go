@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/headroomhq/headroom/cmd/headroom/replay"
 	"github.com/headroomhq/headroom/schemas"
@@ -24,15 +24,11 @@ const devPatience = 20 * time.Second
 // play replays the trace, and stays up when it was not told to end. addr is
 // where HTTP is served.
 func (d *dev) play(ctx context.Context, addr string) error {
-	nc, err := dialNATS(d.config, tryTimeout)
+	nc, js, err := dialNATS(d.config, tryTimeout)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return fmt.Errorf("open jetstream: %w", err)
-	}
 	door, err := replay.OpenDoor(ctx, replay.DoorOptions{
 		JetStream: js, Topology: d.config.topology(), Overheard: d.view.Overheard,
 		Patience: d.config.UnavailableBudget + devPatience,
@@ -117,9 +113,17 @@ The headroom commands find these services by their settings:
   export HEADROOM_NATS_URL=%[1]s
   export HEADROOM_REDIS_URL='%[5]s'
   export HEADROOM_POSTGRES_URL='%[6]s'
-  headroom decisions %[7]s
+  %[9]s decisions %[7]s
 
 Is it ready? http://%[8]s/readyz
 `, d.config.NATSURL.Reveal(), topology.Requested(workspace), body, topology.Stream(schemas.StreamDecisions),
-		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr)
+		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr, shellWord(os.Args[0]))
+}
+
+// shellWord is the text as a shell reads one word.
+func shellWord(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return !isWord(r) && !strings.ContainsRune("/.+,:@%=", r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -51,6 +51,17 @@ func TestDevRunsAsAProcessAndLeavesNothingBehind(t *testing.T) {
 		dev := startDev(t, binary, "--speed", "max")
 		line := dev.await(t, regexp.MustCompile(`^  nats --server (\S+) pub (\S+) '(.*)'$`))
 		publishByHand(t, line[1], line[2], line[3])
+		var settings []string
+		for range 3 {
+			export := dev.await(t, regexp.MustCompile(`^  export (HEADROOM_\w+=)'?(.*?)'?$`))
+			settings = append(settings, export[1]+export[2])
+		}
+		command := dev.await(t, regexp.MustCompile(`^  (\S+) decisions bakery$`))
+		asked := exec.CommandContext(t.Context(), command[1], "decisions", "bakery")
+		asked.Env = append(os.Environ(), settings...)
+		if out, err := asked.CombinedOutput(); err != nil || !strings.Contains(string(out), "allowed") {
+			t.Errorf("%s: %v\n%s", asked, err, out)
+		}
 		dev.await(t, regexp.MustCompile(`bakery .* hand-1 .* allowed$`))
 		dev.signal(t, os.Interrupt)
 		dev.ends(t)
@@ -73,6 +84,7 @@ func TestDevRefusesBeforeItStartsAnything(t *testing.T) {
 		"a trace that is none":        {[]string{"--trace", bad}, exitFailed, "bad.csv:1: execution: the header lacks this column"},
 		"a catalog that is not there": {[]string{"--catalog", filepath.Join(dir, "none.yaml")}, exitFailed, "none.yaml"},
 		"a catalog that is none":      {[]string{"--catalog", bad}, exitFailed, "bad.csv"},
+		"a speed of nothing":          {[]string{"--speed", "0"}, exitUsage, "auto"},
 		"a speed that is none":        {[]string{"--speed", "fast"}, exitUsage, `"fast"`},
 	} {
 		t.Run(name, func(t *testing.T) {

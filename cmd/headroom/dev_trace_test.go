@@ -135,7 +135,7 @@ func playTrace(t *testing.T, c traceCase) string {
 			t.Fatal(err)
 		}
 	}
-	input, err := command.read()
+	input, err := command.read(&program{stderr: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

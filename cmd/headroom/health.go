@@ -4,14 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// checkTimeout bounds each check of /readyz.
-const checkTimeout = time.Second
+const (
+	// checkTimeout bounds each check of /readyz.
+	checkTimeout = time.Second
+	// startGlance is how often health.watch looks until everything was ready once,
+	// and readyGlance how often from then on.
+	startGlance = 50 * time.Millisecond
+	readyGlance = time.Second
+)
 
 // part is something that readiness depends on. Until use gives it a check it is
 // not ready, for the reason last told to fail.
@@ -59,8 +66,8 @@ func (p *part) ready(ctx context.Context) error {
 
 // health answers whether this process lives and whether it can decide.
 type health struct {
-	nats, redis, postgres, consumers part
-	draining                         atomic.Bool
+	nats, redis, postgres, consumers, catalog part
+	draining                                  atomic.Bool
 }
 
 func newHealth() *health {
@@ -70,6 +77,7 @@ func newHealth() *health {
 		redis:     part{name: "redis", fault: starting},
 		postgres:  part{name: "postgres", fault: starting},
 		consumers: part{name: "consumers", fault: starting},
+		catalog:   part{name: "catalog", fault: starting},
 	}
 }
 
@@ -94,7 +102,7 @@ const (
 
 // read runs all checks at once.
 func (h *health) read(ctx context.Context) readiness {
-	parts := []*part{&h.nats, &h.redis, &h.postgres, &h.consumers}
+	parts := []*part{&h.nats, &h.redis, &h.postgres, &h.consumers, &h.catalog}
 	faults := make([]error, len(parts))
 	var wait sync.WaitGroup
 	for i, p := range parts {
@@ -113,6 +121,47 @@ func (h *health) read(ctx context.Context) readiness {
 		result.Status = statusDraining
 	}
 	return result
+}
+
+// watch logs when everything is ready for the first time, calls ready then, and
+// from then on logs each part that stops or begins again to be ready. It returns
+// when ctx ends.
+func (h *health) watch(ctx context.Context, log *slog.Logger, ready func()) {
+	pace := time.NewTicker(startGlance)
+	defer pace.Stop()
+	var before map[string]check // nil until everything was ready once
+	for {
+		now := h.read(ctx)
+		switch {
+		case ctx.Err() != nil || now.Status == statusDraining:
+			return
+		case before != nil:
+			logChanges(log, before, now.Checks)
+			before = now.Checks
+		case now.Status == statusReady:
+			log.Info("ready")
+			ready()
+			before = now.Checks
+			pace.Reset(readyGlance)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pace.C:
+		}
+	}
+}
+
+func logChanges(log *slog.Logger, before, now map[string]check) {
+	for _, name := range sortedKeys(now) {
+		switch is := now[name]; {
+		case is.OK == before[name].OK:
+		case is.OK:
+			log.Info("service is back", "service", name)
+		default:
+			log.Warn("service is lost", "service", name, "error", is.Error)
+		}
+	}
 }
 
 // handler serves GET /healthz, 200 for as long as the process answers, and

@@ -24,30 +24,30 @@ func TestReadinessNamesWhatIsMissingAndWhy(t *testing.T) {
 			func(*health) {}, http.StatusServiceUnavailable,
 			readiness{"not_ready", map[string]check{
 				"nats": {Error: "not started yet"}, "redis": {Error: "not started yet"},
-				"postgres": {Error: "not started yet"}, "consumers": {Error: "not started yet"},
+				"postgres": {Error: "not started yet"}, "consumers": {Error: "not started yet"}, "catalog": {Error: "not started yet"},
 			}},
 		},
 		"everything is there": {
 			func(*health) {}, http.StatusOK,
-			readiness{"ready", map[string]check{"nats": {OK: true}, "redis": {OK: true}, "postgres": {OK: true}, "consumers": {OK: true}}},
+			readiness{"ready", map[string]check{"nats": {OK: true}, "redis": {OK: true}, "postgres": {OK: true}, "consumers": {OK: true}, "catalog": {OK: true}}},
 		},
 		"one service went away": {
 			func(h *health) { h.redis.use(func(context.Context) error { return errors.New("connection refused") }) },
 			http.StatusServiceUnavailable,
 			readiness{"not_ready", map[string]check{
-				"nats": {OK: true}, "redis": {Error: "connection refused"}, "postgres": {OK: true}, "consumers": {OK: true},
+				"nats": {OK: true}, "redis": {Error: "connection refused"}, "postgres": {OK: true}, "consumers": {OK: true}, "catalog": {OK: true},
 			}},
 		},
 		"asked to end": {
 			func(h *health) { h.draining.Store(true) }, http.StatusServiceUnavailable,
-			readiness{"draining", map[string]check{"nats": {OK: true}, "redis": {OK: true}, "postgres": {OK: true}, "consumers": {OK: true}}},
+			readiness{"draining", map[string]check{"nats": {OK: true}, "redis": {OK: true}, "postgres": {OK: true}, "consumers": {OK: true}, "catalog": {OK: true}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHealth()
 			if name != "nothing was started" {
-				for _, p := range []*part{&h.nats, &h.redis, &h.postgres, &h.consumers} {
+				for _, p := range []*part{&h.nats, &h.redis, &h.postgres, &h.consumers, &h.catalog} {
 					p.use(fine)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 )
 
@@ -16,11 +17,23 @@ type httpServer struct {
 	listener net.Listener
 }
 
-// listenHTTP opens addr, so that a port which is taken is heard of at once.
-func listenHTTP(ctx context.Context, addr string, handler http.Handler, log *slog.Logger) (*httpServer, error) {
+// listen opens HEADROOM_HTTP_ADDR.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen on HEADROOM_HTTP_ADDR: %w; set it to another port, or to port 0 for a free one", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on HEADROOM_HTTP_ADDR: %w", err)
+	}
+	return listener, nil
+}
+
+// listenHTTP opens addr, so that a port which is taken is heard of at once.
+func listenHTTP(ctx context.Context, addr string, handler http.Handler, log *slog.Logger) (*httpServer, error) {
+	listener, err := listen(ctx, addr)
+	if err != nil {
+		return nil, err
 	}
 	return &httpServer{
 		listener: listener,

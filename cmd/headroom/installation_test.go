@@ -49,11 +49,12 @@ func (i *installation) with(settings map[string]string) *installation {
 	return &installation{t: i.t, settings: changed}
 }
 
-// run runs a command to its end.
+// run runs a command to its end, in a context without a deadline, as main does.
 func (i *installation) run(args ...string) (stdout, stderr string, err error) {
 	i.t.Helper()
-	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	ctx, cancel := context.WithCancel(i.t.Context())
 	defer cancel()
+	defer time.AfterFunc(patience, cancel).Stop()
 	var out, errs bytes.Buffer
 	err = run(ctx, args, environ(i.settings), &out, &errs)
 	return out.String(), errs.String(), err
@@ -237,21 +238,31 @@ func (l *lines) String() string {
 // await returns the first line with the message.
 func (l *lines) await(t *testing.T, message string) map[string]any {
 	t.Helper()
+	return l.awaitTimes(t, message, 1)
+}
+
+// awaitTimes returns the nth line with the message.
+func (l *lines) awaitTimes(t *testing.T, message string, n int) map[string]any {
+	t.Helper()
 	deadline := time.After(patience)
 	for {
 		l.mu.Lock()
 		text, changed := l.text.String(), l.changed
 		l.mu.Unlock()
+		met := 0
 		for line := range strings.Lines(text) {
 			var fields map[string]any
-			if json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == message {
+			if json.Unmarshal([]byte(line), &fields) != nil || fields["msg"] != message {
+				continue
+			}
+			if met++; met == n {
 				return fields
 			}
 		}
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatalf("no line %q in the log:\n%s", message, text)
+			t.Fatalf("%d lines %q in the log, want %d:\n%s", met, message, n, text)
 		}
 	}
 }

@@ -20,9 +20,21 @@ func newLogger(w io.Writer, config Config) *slog.Logger {
 		}
 	}
 	if format == logFormatTint {
-		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: config.LogLevel, TimeFormat: time.TimeOnly}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: config.LogLevel, TimeFormat: time.TimeOnly, ReplaceAttr: readable}))
 	}
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: config.LogLevel}))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: config.LogLevel, ReplaceAttr: readable}))
+}
+
+// readable writes a duration as a person does, such as 291ms, and not in nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() != slog.KindDuration {
+		return a
+	}
+	d := a.Value.Duration()
+	if d.Abs() >= time.Millisecond {
+		d = d.Round(time.Millisecond)
+	}
+	return slog.String(a.Key, d.String())
 }
 
 // isTerminal reports whether w is a character device that a person may watch.

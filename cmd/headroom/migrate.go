@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/headroomhq/headroom/schemas"
 )
@@ -31,17 +30,13 @@ func (migrateCmd) Run(ctx context.Context, p *program) error {
 	if err := migrate(ctx, config, log); err != nil {
 		return err
 	}
-	nc, err := dialNATS(config, natsDialTimeout)
+	nc, js, err := dialNATS(config, natsDialTimeout)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	if err := vetNATS(ctx, nc); err != nil {
+	if err := bounded(func(ctx context.Context) error { return vetNATS(ctx, nc) })(ctx); err != nil {
 		return fmt.Errorf("check nats: %w", err)
-	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return fmt.Errorf("open jetstream: %w", err)
 	}
 	return ensureStreams(ctx, js, config, log)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -18,12 +19,14 @@ const catalogGlance = time.Second
 type planCache struct {
 	store   *subscriptions.Store
 	options subscriptions.CacheOptions
+	catalog *part
 	log     *slog.Logger
 	current atomic.Pointer[subscriptions.Cache]
 }
 
-func newPlanCache(store *subscriptions.Store, ttl time.Duration, log *slog.Logger) *planCache {
-	c := &planCache{store: store, options: subscriptions.CacheOptions{TTL: ttl}, log: log}
+// newPlanCache tells catalog whether there is a default plan, as long as watch runs.
+func newPlanCache(store *subscriptions.Store, ttl time.Duration, catalog *part, log *slog.Logger) *planCache {
+	c := &planCache{store: store, options: subscriptions.CacheOptions{TTL: ttl}, catalog: catalog, log: log}
 	c.empty()
 	return c
 }
@@ -45,21 +48,22 @@ func (c *planCache) Invalidate(workspace string, revision int64) {
 func (c *planCache) watch(ctx context.Context) error {
 	ticker := time.NewTicker(catalogGlance)
 	defer ticker.Stop()
-	known, looked := int64(0), false
+	known := int64(-1)
 	for {
-		revision, err := c.catalogRevision(ctx)
+		revision, err := c.look(ctx, known)
 		switch {
 		case err != nil:
+			c.catalog.fail(err)
 			c.log.Debug("catalog could not be looked at", "error", err)
-		case !looked && revision == 0:
+		case revision == known:
+		case revision == 0:
 			c.log.Warn("no plans yet, executions wait until a catalog is applied", "remedy", "headroom plans apply FILE")
-		case revision != known:
+			known = revision
+		default:
 			// What was cached before the first look may be older than it.
 			c.empty()
 			c.log.Info("catalog in force", "revision", revision)
-		}
-		if err == nil {
-			known, looked = revision, true
+			known = revision
 		}
 		select {
 		case <-ctx.Done():
@@ -69,17 +73,24 @@ func (c *planCache) watch(ctx context.Context) error {
 	}
 }
 
-// catalogRevision is the newest revision of a plan in force, 0 without any.
-func (c *planCache) catalogRevision(ctx context.Context) (int64, error) {
+// look is the catalog's revision, 0 without one. When it is not the known one,
+// look tells the catalog part whether there is a default plan now.
+func (c *planCache) look(ctx context.Context, known int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	plans, err := c.store.Plans(ctx)
-	if err != nil {
+	revision, err := c.store.CatalogRevision(ctx)
+	if err != nil || revision == known {
+		return revision, err
+	}
+	err = c.store.RequireDefaultPlan(ctx)
+	switch {
+	case errors.Is(err, subscriptions.ErrNoDefaultPlan):
+		noDefault := errors.New("no default plan: apply a catalog with `headroom plans apply FILE`")
+		c.catalog.use(func(context.Context) error { return noDefault })
+	case err != nil:
 		return 0, err
+	default:
+		c.catalog.use(func(context.Context) error { return nil })
 	}
-	newest := int64(0)
-	for _, plan := range plans {
-		newest = max(newest, plan.Revision)
-	}
-	return newest, nil
+	return revision, nil
 }

@@ -100,7 +100,7 @@ func (p *program) readCatalog(path string) (subscriptions.Catalog, error) {
 	catalog, err := subscriptions.ParseCatalog(path, body)
 	if faulty, ok := errors.AsType[*subscriptions.CatalogError](err); ok {
 		p.note("%v", faulty)
-		return subscriptions.Catalog{}, fmt.Errorf("the catalog has %s, nothing was applied", counted(len(faulty.Faults), "fault"))
+		return subscriptions.Catalog{}, fmt.Errorf("read the catalog: %s has %s", path, counted(len(faulty.Faults), "fault"))
 	}
 	return catalog, err
 }

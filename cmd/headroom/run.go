@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 )
@@ -53,6 +54,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return fmt.Errorf("build the command line: %w", err)
 	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	command, err := parser.Parse(args)
 	switch {
 	case helped:
@@ -75,14 +79,20 @@ func helpHint(err error) string {
 }
 
 // settings reads the configuration and makes the logger it asks for. What is
-// set but has no effect is logged as a warning.
+// set but has no effect is logged as a warning, or stands beside the faults.
 func (p *program) settings() (Config, *slog.Logger, error) {
 	config, err := LoadConfig(p.getenv, os.ReadFile)
+	unused := unusedVariables(p.getenv, os.Environ())
+	if faulty, ok := errors.AsType[*ConfigError](err); ok {
+		for _, u := range unused {
+			faulty.Faults = append(faulty.Faults, fmt.Errorf("%s: has no effect: %s", u.Variable, u.Reason))
+		}
+	}
 	if err != nil {
 		return Config{}, nil, &usageError{Err: err}
 	}
 	log := newLogger(p.stderr, config)
-	for _, warning := range unusedVariables(p.getenv, os.Environ()) {
+	for _, warning := range unused {
 		log.Warn("setting has no effect", "variable", warning.Variable, "reason", warning.Reason)
 	}
 	return config, log, nil

@@ -30,14 +30,15 @@ func (serveCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, config, log)
+	return serve(ctx, config, log, nil)
 }
 
 // serve runs the production process until ctx ends, and then lets everything
 // that was begun finish: readiness first, so that nobody sends more, then the
 // consumers, HTTP, NATS, Redis and PostgreSQL. It returns nil when that was done within
-// drainDeadline, and the first error of a part that failed.
-func serve(ctx context.Context, config Config, log *slog.Logger) error {
+// drainDeadline, and the first error of a part that failed. Unless ready is nil,
+// the address of HTTP is sent there, once, as soon as Headroom can decide.
+func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- string) error {
 	health := newHealth()
 	http, err := listenHTTP(ctx, config.HTTPAddr, health.handler(), log)
 	if err != nil {
@@ -46,10 +47,21 @@ func serve(ctx context.Context, config Config, log *slog.Logger) error {
 	log.Info("listening", "addr", http.listener.Addr().String(), "version", readBuild().Version)
 
 	parts, working := errgroup.WithContext(ctx)
+	watched, end := context.WithCancel(working)
+	defer end()
 	parts.Go(http.serve)
 	parts.Go(func() error {
+		defer end()
 		s := &service{config: config, log: log, health: health, http: http}
 		return s.run(working)
+	})
+	parts.Go(func() error {
+		health.watch(watched, log, func() {
+			if ready != nil {
+				ready <- http.listener.Addr().String()
+			}
+		})
+		return nil
 	})
 	if err := parts.Wait(); err != nil {
 		return fmt.Errorf("serve: %w", err)

@@ -70,6 +70,7 @@ func TestServeWaitsForServicesThatStartAfterIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.awaitStatus(http.StatusOK)
+	s.log.await(t, "ready")
 	if d := i.decide(i.jetStream(), "ws_late", "e1"); !d.Allowed {
 		t.Errorf("denied with %d %s", d.Code, enforcement.CodeName(d.Code))
 	}
@@ -77,10 +78,54 @@ func TestServeWaitsForServicesThatStartAfterIt(t *testing.T) {
 	if err := redis.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	if line := s.log.await(t, "service is lost"); line["service"] != "redis" || line["error"] == nil {
+		t.Errorf("the log says of the loss %v", line)
+	}
 	body = s.awaitStatus(http.StatusServiceUnavailable)
 	if body.Status != statusNotReady || body.Checks["redis"].OK || !body.Checks["postgres"].OK || !body.Checks["nats"].OK {
 		t.Errorf("/readyz says %+v, want redis alone not ready", body)
 	}
+	if err := redis.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if line := s.log.await(t, "service is back"); line["service"] != "redis" {
+		t.Errorf("the log says of the return %v", line)
+	}
+	for _, message := range []string{"ready", "service is lost", "service is back"} {
+		if n := strings.Count(s.log.String(), `"msg":"`+message+`"`); n != 1 {
+			t.Errorf("%q was logged %d times, want once", message, n)
+		}
+	}
+}
+
+func TestServeIsNotReadyBeforeACatalogIsApplied(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	s := i.serve()
+	s.log.await(t, "no plans yet, executions wait until a catalog is applied")
+	deadline := time.After(patience)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		status, body := s.readiness()
+		if status == http.StatusOK {
+			t.Fatal("/readyz says ready, without a plan to decide by")
+		}
+		if body.Checks["consumers"].OK {
+			want := check{Error: "no default plan: apply a catalog with `headroom plans apply FILE`"}
+			if body.Checks["catalog"] != want {
+				t.Errorf("the catalog is %+v, want %+v", body.Checks["catalog"], want)
+			}
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("/readyz says %+v, want that everything but the catalog is there", body)
+		case <-ticker.C:
+		}
+	}
+	i.must("plans", "apply", demoCatalog)
+	s.awaitStatus(http.StatusOK)
 }
 
 func TestServeThatNeverReachedItsServicesEndsInOrder(t *testing.T) {
@@ -93,7 +138,7 @@ func TestServeThatNeverReachedItsServicesEndsInOrder(t *testing.T) {
 	}
 	s := (&installation{t: t, settings: nowhere}).serve()
 	body := s.awaitStatus(http.StatusServiceUnavailable)
-	for _, name := range []string{"nats", "redis", "postgres", "consumers"} {
+	for _, name := range []string{"nats", "redis", "postgres", "consumers", "catalog"} {
 		if c := body.Checks[name]; c.OK || c.Error == "" {
 			t.Errorf("/readyz says of %s %+v, want why it is not ready", name, c)
 		}
@@ -130,8 +175,12 @@ func TestServeFailsAtOnceOnAnAddressThatIsTaken(t *testing.T) {
 	i := newInstallation(t)
 	s := i.serve()
 	_, _, err := i.with(map[string]string{"HEADROOM_HTTP_ADDR": s.addr}).run("serve")
-	if exitCode(err) != exitFailed || !strings.Contains(err.Error(), "HEADROOM_HTTP_ADDR") {
-		t.Errorf("serve on a taken address ended with %v, want a failure that names the setting", err)
+	if exitCode(err) != exitFailed || !strings.Contains(err.Error(), "HEADROOM_HTTP_ADDR") || !strings.Contains(err.Error(), "port 0") {
+		t.Errorf("serve on a taken address ended with %v, want a failure that names the setting and what to do", err)
+	}
+	stdout, _, err := i.with(map[string]string{"HEADROOM_HTTP_ADDR": s.addr}).run("dev")
+	if exitCode(err) != exitFailed || !strings.Contains(err.Error(), "port 0") || stdout != "" {
+		t.Errorf("dev on a taken address ended with %v after %q, want that it fails before it starts anything", err, stdout)
 	}
 }
 

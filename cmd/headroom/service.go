@@ -18,10 +18,10 @@ type service struct {
 	health *health
 	http   *httpServer
 
-	nats       *nats.Conn
-	natsClosed chan struct{}
-	redis      redis.UniversalClient
-	postgres   *pgxpool.Pool
+	nats      *nats.Conn
+	natsState *natsState
+	redis     redis.UniversalClient
+	postgres  *pgxpool.Pool
 }
 
 // run works until ctx ends or a part fails, and then drains: all of it within
@@ -96,7 +96,7 @@ func (s *service) drainNATS(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-s.natsClosed:
+	case <-s.natsState.closed:
 	case <-ctx.Done():
 		s.nats.Close()
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +37,22 @@ func TestAMisspeltSettingIsWarnedOf(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	if status := p.status(); status != exitDone {
 		t.Errorf("status %d, want %d", status, exitDone)
+	}
+}
+
+func TestAMisspeltSettingStandsBesideTheFaults(t *testing.T) {
+	t.Parallel()
+	var stderr strings.Builder
+	cmd := headroomCommand(t.Context(), t, "serve")
+	cmd.Env = append(cmd.Env, "HEADROOM_WORKRES=3", "HEADROOM_BATCH_SIZE=none")
+	cmd.Stderr = &stderr
+	if status := statusOf(cmd.Run()); status != exitUsage {
+		t.Errorf("status %d, want %d", status, exitUsage)
+	}
+	for _, want := range []string{"2 faults", "  HEADROOM_BATCH_SIZE: ", "  HEADROOM_WORKRES: has no effect: no such setting; did you mean HEADROOM_WORKERS?"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, stderr.String())
+		}
 	}
 }
 

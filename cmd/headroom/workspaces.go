@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/headroomhq/headroom/schemas"
@@ -18,7 +19,7 @@ type workspacesCmd struct {
 // workspacesListCmd lists workspaces by id.
 type workspacesListCmd struct {
 	After string `help:"Begin behind this workspace: the last one of the page before." placeholder:"WS"`
-	Limit int    `help:"How many at most, 1 to 1000." default:"100" placeholder:"N"`
+	Limit int    `help:"How many at most, 1 to 1000; ${default} unless given." default:"100" placeholder:"N"`
 	output
 }
 
@@ -29,7 +30,7 @@ type workspaceItem struct {
 	Subscription *subscriptionRow `json:"subscription"`
 }
 
-// Run prints a page of the listing.
+// Run prints a page of the listing, and on stderr how to get the next one.
 func (c *workspacesListCmd) Run(ctx context.Context, p *program) error {
 	if c.Limit < 1 || c.Limit > subscriptions.MaxPageSize {
 		return &usageError{Err: fmt.Errorf("--limit %d: must be 1 to %d", c.Limit, subscriptions.MaxPageSize)}
@@ -39,19 +40,31 @@ func (c *workspacesListCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if c.json() {
-			items := make([]workspaceItem, len(workspaces))
-			for i, w := range workspaces {
-				items[i] = workspaceItem{WorkspaceID: w.ID, Revision: w.Revision, Subscription: rowOf(w.Subscription)}
-			}
-			return writeIndented(p.stdout, items)
+		if err := c.print(p, workspaces); err != nil || len(workspaces) < c.Limit {
+			return err
 		}
-		t := newTable("WORKSPACE", "PLAN", "SOURCE", "STATUS", "PERIOD START", "PERIOD END", "REVISION")
-		for _, w := range workspaces {
-			t.add(workspaceCells(w)...)
+		last := workspaces[len(workspaces)-1].ID
+		more, err := a.subscriptions().Workspaces(ctx, subscriptions.Page{After: last, Limit: 1})
+		if err == nil && len(more) > 0 {
+			p.note("There are more: add --after %s for the next page.", last)
 		}
-		return t.write(p.stdout, "no workspaces")
+		return err
 	})
+}
+
+func (c *workspacesListCmd) print(p *program, workspaces []subscriptions.Workspace) error {
+	if c.json() {
+		items := make([]workspaceItem, len(workspaces))
+		for i, w := range workspaces {
+			items[i] = workspaceItem{WorkspaceID: w.ID, Revision: w.Revision, Subscription: rowOf(w.Subscription)}
+		}
+		return writeIndented(p.stdout, items)
+	}
+	t := newTable("WORKSPACE", "PLAN", "SOURCE", "STATUS", "PERIOD START", "PERIOD END", "REVISION")
+	for _, w := range workspaces {
+		t.add(workspaceCells(w)...)
+	}
+	return t.write(p.stdout, "no workspaces")
 }
 
 func workspaceCells(w subscriptions.Workspace) []string {
@@ -91,6 +104,9 @@ func (c *workspacesAssignCmd) Run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *admin) error {
 		store := a.subscriptions()
 		subscription, err := store.Assign(ctx, assignment)
+		if errors.Is(err, subscriptions.ErrInvalidAssignment) {
+			return &usageError{Err: err}
+		}
 		if err != nil {
 			return err
 		}

@@ -33,8 +33,18 @@ func (s *Store) TryLead(ctx context.Context) (*Leadership, error) {
 		conn.Release()
 		return nil, ErrNotLeader
 	}
-	return &Leadership{conn: conn}, nil
+	l := &Leadership{conn: conn}
+	if _, err := conn.Exec(ctx, keepAlive); err != nil {
+		l.Release(ctx)
+		return nil, fmt.Errorf("lead the ledger: %w", err)
+	}
+	return l, nil
 }
+
+// keepAlive has Postgres find out within half a minute that a leader's machine is
+// gone. Until then its lock stands, by the system's default for two hours.
+const keepAlive = `select set_config('tcp_keepalives_idle', '10', false),
+	set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '4', false)`
 
 // Check reports an error when the connection, and with it the leadership, is lost.
 func (l *Leadership) Check(ctx context.Context) error {
@@ -47,14 +57,11 @@ func (l *Leadership) Check(ctx context.Context) error {
 // releaseWait bounds how long a Release waits for a server that does not answer.
 const releaseWait = 2 * time.Second
 
-// Release gives the leadership up. A connection that cannot be unlocked is
-// closed, which unlocks it.
+// Release gives the leadership up and closes its connection, whose settings are
+// for no other use. One that cannot be unlocked is unlocked by that.
 func (l *Leadership) Release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWait)
 	defer cancel()
-	if _, err := l.conn.Exec(ctx, `select pg_advisory_unlock($1)`, leaderLock); err != nil {
-		_ = l.conn.Hijack().Close(ctx)
-		return
-	}
-	l.conn.Release()
+	_, _ = l.conn.Exec(ctx, `select pg_advisory_unlock($1)`, leaderLock)
+	_ = l.conn.Hijack().Close(ctx)
 }

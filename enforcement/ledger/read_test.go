@@ -37,7 +37,8 @@ func TestUsageKnowsTheLiveLeases(t *testing.T) {
 		got.Leases[i].ExpiresAt = got.Leases[i].ExpiresAt.UTC()
 	}
 	want := enforcement.Usage{Used: 5, Peak: 5, Leases: []enforcement.Lease{
-		{ExecutionID: "live", ExpiresAt: lasting}, {ExecutionID: "late", ExpiresAt: lasting.Add(time.Minute)},
+		{ExecutionID: "live", ExpiresAt: lasting, UsageEpoch: epoch},
+		{ExecutionID: "late", ExpiresAt: lasting.Add(time.Minute), UsageEpoch: epoch},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("usage (-want +got):\n%s", diff)

@@ -44,7 +44,7 @@ func period(ctx context.Context, tx pgx.Tx, workspace, usageEpoch string) (used,
 
 func leases(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Lease, error) {
 	rows, err := tx.Query(ctx, `
-		select execution_id, lease_expires_at from executions
+		select execution_id, lease_expires_at, usage_epoch from executions
 		where workspace_id = @workspace and outcome is null and decided and lease_expires_at > now()
 		order by lease_expires_at, execution_id`,
 		pgx.NamedArgs{"workspace": workspace})

@@ -55,7 +55,11 @@ if fresh then
 end
 
 local live = redis.call('ZCOUNT', KEYS[2], '(' .. now, '+inf')
-local arrival = tonumber(state[4] or 0)
+local gap = rate and 60000000 / rate
+-- How far the arrival time is ahead of now (µs): a number as large as a date would
+-- round away the fractions of a gap, and with them the last start of a burst.
+local ahead = math.min(math.max(tonumber(state[4] or 0) - micros, 0), 60000000)
+local answers, kept, taken, leases, shared = {}, {}, {}, {}, {}
 local first_expiry
 
 -- How long until a slot frees itself at the latest: 0 where none ever will.
@@ -63,7 +67,9 @@ local function until_slot()
   if not first_expiry then
     local first = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     first_expiry = tonumber(first[2] or 0)
-    if live > 0 and first_expiry == 0 then first_expiry = now + lease end
+    if #leases > 0 and (first_expiry == 0 or first_expiry > now + lease) then
+      first_expiry = now + lease
+    end
   end
   return math.max(first_expiry - now, 0)
 end
@@ -80,8 +86,8 @@ local function judge(tombstone, oversized, deadline)
     reasons, retry = reasons + 4, math.max(retry, until_slot())
   end
   if not tombstone and rate then
-    local wait = rate == 0 and -1 or math.max(arrival, micros) + 60000000 / rate - 60000000 - micros
-    if rate == 0 or wait > 0 then
+    local wait = rate > 0 and ahead + gap - 60000000 or 0
+    if rate == 0 or wait >= 1 then
       reasons, retry = reasons + 8, math.max(retry, math.ceil(wait / 1000))
     end
   end
@@ -89,7 +95,6 @@ local function judge(tombstone, oversized, deadline)
   return reasons, retry
 end
 
-local answers, kept, taken, leases = {}, {}, {}, {}
 for i, id in ipairs(ids) do
   local at = 12 + 4 * (i - 1)
   local request, record = fields[2 * i], records[id]
@@ -97,6 +102,11 @@ for i, id in ipairs(ids) do
     answers[i] = 'r' .. denials[request]
   elseif record and #record >= 35 then
     answers[i] = 'r' .. record
+    if string.sub(record, 2, 9) ~= ARGV[at + 1] then
+      -- Another event was told of the allow: the first one cannot withdraw it any more.
+      records[id] = status(record) .. string.rep('\0', 8) .. string.sub(record, 10)
+      if records[id] ~= record then shared[#shared + 1] = id end
+    end
   else
     local tombstone = record and status(record)
     local reasons, retry = judge(tombstone, ARGV[at + 2] == '1', tonumber(ARGV[at + 3]))
@@ -109,14 +119,17 @@ for i, id in ipairs(ids) do
       if not tombstone then
         live = live + 1
         peak = math.max(peak, live)
-        if rate then arrival = math.max(arrival, micros) + 60000000 / rate end
+        if rate then ahead = ahead + gap end
         leases[#leases + 1], leases[#leases + 2] = now + lease, id
       end
       record = struct.pack('<c1c8c8I5I4I4I5', tombstone and string.upper(tombstone) or 'A',
         ARGV[at + 1], digest, used, live, peak, since)
       records[id] = record
-      local into = tombstone and kept or taken
-      into[#into + 1], into[#into + 2] = id, record
+      if tombstone then
+        kept[#kept + 1], kept[#kept + 2] = id, record
+      else
+        taken[#taken + 1] = id
+      end
     end
     answers[i] = 'f' .. record
   end
@@ -130,6 +143,10 @@ for _, answer in ipairs(answers) do
     local snapshot = redis.call('HGET', KEYS[1], 's' .. of)
     if snapshot then reply[#reply + 1], reply[#reply + 2] = of, snapshot end
   end
+end
+for _, id in ipairs(shared) do
+  local _, key = find(id)
+  if key then redis.call('HSET', key, id, records[id]) end
 end
 if not fresh then return reply end
 
@@ -145,12 +162,16 @@ if #leases > 0 then
     redis.call('ZREM', KEYS[2], unpack(expired))
   end
   redis.call('ZADD', KEYS[2], unpack(leases))
-  redis.call('HSET', KEYS[3], unpack(taken))
+  local held = {}
+  for _, id in ipairs(taken) do
+    held[#held + 1], held[#held + 2] = id, records[id]
+  end
+  redis.call('HSET', KEYS[3], unpack(held))
   outlive(now + lease, lease)
 end
 remember(kept)
 local update = {'p' .. epoch, pack_period(used, peak, finish), 'r', ARGV[2], 'q', ARGV[3]}
-if rate then update[#update + 1], update[#update + 2] = 't', string.format('%.0f', arrival) end
+if rate then update[#update + 1], update[#update + 2] = 't', string.format('%.0f', micros + ahead) end
 if tonumber(state[6]) < now + lease + 2 * window then
   update[#update + 1] = 'k' .. digest
   update[#update + 1] = string.format('%.0f', now + lease + 3 * window)

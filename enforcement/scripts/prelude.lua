@@ -31,7 +31,8 @@ local current, previous = KEYS[4], KEYS[5]
 if bucket % 2 == 1 then current, previous = KEYS[5], KEYS[4] end
 
 local function denial(snapshot, reasons, used, live, peak, retry)
-  return struct.pack('<c1c8I1I5I4I4I5I5', 'D', snapshot, reasons, used, live, peak, since, retry)
+  return struct.pack('<c1c8I1I5I4I4I5I5', 'D', snapshot, reasons, used, live, peak, since,
+    math.min(retry, 2 ^ 40 - 1))
 end
 
 local function status(record)
@@ -45,6 +46,11 @@ local function find(execution)
     if record then return record, key end
   end
   return false, false
+end
+
+-- Lua hands some 8,000 values to one call at most: a longer list goes in parts.
+local function in_parts(values, send)
+  for i = 1, #values, 2000 do send(unpack(values, i, math.min(i + 1999, #values))) end
 end
 
 local function read_period(packed)
@@ -67,13 +73,16 @@ local function remember(pairs_of_fields)
   end
 end
 
--- The leases and their records live past the last lease, the records a window
--- longer, for a completion that comes late. Moved in strides, not on each call.
+-- The leases and their records live a window past the last lease, for a completion
+-- that comes late; the snapshots that they were measured against live longer than
+-- any record. Moved in strides, not on each call.
 local function outlive(expiry, lease)
-  if redis.call('PEXPIRETIME', KEYS[2]) < expiry then
-    local finish = expiry + math.max(60000, math.floor(lease / 8))
-    redis.call('PEXPIREAT', KEYS[2], finish)
-    redis.call('PEXPIREAT', KEYS[3], finish + window)
+  if redis.call('PEXPIRETIME', KEYS[2]) >= expiry + window then return end
+  local finish = expiry + window + math.max(60000, math.floor(lease / 8))
+  redis.call('PEXPIREAT', KEYS[2], finish)
+  redis.call('PEXPIREAT', KEYS[3], finish)
+  if redis.call('PEXPIRETIME', KEYS[1]) < finish + window then
+    redis.call('PEXPIREAT', KEYS[1], finish + window)
   end
 end
 

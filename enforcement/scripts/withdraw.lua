@@ -1,11 +1,11 @@
 -- These requests of one workspace were refused without this Redis: have it on
 -- record. An allow that the very same request obtained and nobody heard of is
--- taken back; one that another request obtained stays, and so does an earlier denial.
+-- taken back, unless its execution completed meanwhile; one that another request
+-- was told of stays, and so does an earlier denial.
 --
 -- ARGV[2…] two for each: execution, request (8 bytes)
 --
--- Returns {0, now, answer…}: an answer is 'f' or 'r' and the denial, or 'r' and
--- the record of an execution that completed meanwhile
+-- Returns {0, now, answer…}: an answer is 'f' or 'r' and the denial
 
 local answers, gone, kept, units, denials = {}, {}, {}, {}, {}
 for i = 2, #ARGV, 2 do
@@ -13,11 +13,9 @@ for i = 2, #ARGV, 2 do
   local denied = denials[request] or redis.call('HGET', current, request)
     or redis.call('HGET', previous, request)
   local record, key = find(id)
-  local mine = record and #record >= 35 and string.sub(record, 2, 9) == ARGV[i + 1]
+  local mine = record and status(record) == 'A' and string.sub(record, 2, 9) == ARGV[i + 1]
   if denied then
     answers[#answers + 1] = 'r' .. denied
-  elseif mine and status(record) ~= 'A' then
-    answers[#answers + 1] = 'r' .. record
   else
     local digest = string.rep('\0', 8)
     if mine then

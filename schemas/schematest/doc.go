@@ -14,7 +14,7 @@
 // test of its own. What a test was given is taken away at its cleanup.
 //
 // A service that cannot start fails the test and says what to install. Nothing is ever
-// skipped, and there is no stand-in.
+// skipped, and nothing stands in for a service (but see RedisStandIn).
 //
 // A package that uses these calls Main from its TestMain. Production code never
 // imports this package.

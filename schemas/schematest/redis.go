@@ -98,6 +98,18 @@ func RedisCluster(t testing.TB) *redis.ClusterClient {
 	return client
 }
 
+// RedisStandIn is what `headroom dev` falls back to without Redis. It is for the test
+// that keeps this fallback working and for no other: its expiry proves nothing.
+func RedisStandIn(t testing.TB) *redis.Client {
+	t.Helper()
+	started, err := devstack.StartStandIn()
+	if err != nil {
+		t.Fatalf("no stand-in for the test: %v", err)
+	}
+	t.Cleanup(func() { stop(t, started) })
+	return dialRedis(t, started.URL())
+}
+
 func privateRedis(t testing.TB, options devstack.RedisOptions) *devstack.Redis {
 	t.Helper()
 	ctx, cancel := bounded(t)

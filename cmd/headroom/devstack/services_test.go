@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,6 +36,7 @@ func TestPostgresKeepsACommitOverAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	assertUnprivileged(t, cluster.PID())
 	// With a session open, whose process outlives the first one for a moment.
 	session, err := pgx.Connect(t.Context(), cluster.URL())
 	if err != nil {
@@ -66,6 +68,7 @@ func TestAServiceThatDoesNotStopIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	assertUnprivileged(t, server.PID())
 	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -171,4 +174,18 @@ func TestATemporaryDirectoryClosedToOthersIsNoObstacle(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopAtEnd(t, server)
+}
+
+// assertUnprivileged finds that a service is not run by root, and by ourselves
+// when we are not root.
+func assertUnprivileged(t *testing.T, pid int) {
+	t.Helper()
+	out, err := exec.Command("ps", "-o", "uid=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		t.Fatalf("read the process table: %v", err)
+	}
+	uid, self := strings.TrimSpace(string(out)), os.Geteuid()
+	if uid == "0" || self != 0 && uid != strconv.Itoa(self) {
+		t.Errorf("process %d is run by user %s, and we are %d", pid, uid, self)
+	}
 }

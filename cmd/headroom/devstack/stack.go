@@ -94,7 +94,7 @@ func fallBack(options Options, cause error) (redisService, error) {
 	}
 	options.Log.Warn("no redis-server on this machine: a stand-in inside this process serves, without persistence and not for load",
 		"advice", missing.Error())
-	stand, err := startStandIn()
+	stand, err := StartStandIn()
 	if err != nil {
 		return nil, err
 	}

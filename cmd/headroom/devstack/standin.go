@@ -8,15 +8,16 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// standIn takes the place of a Redis server on a machine without one. It serves one
+// StandIn takes the place of a Redis server on a machine without one. It serves one
 // program on one machine and forgets everything; it has no append-only file.
-type standIn struct {
+type StandIn struct {
 	server   *miniredis.Miniredis
 	password string
 }
 
-func startStandIn() (*standIn, error) {
-	s := &standIn{server: miniredis.NewMiniRedis(), password: rand.Text()}
+// StartStandIn starts a stand-in on a free port of 127.0.0.1. What ends it is Stop.
+func StartStandIn() (*StandIn, error) {
+	s := &StandIn{server: miniredis.NewMiniRedis(), password: rand.Text()}
 	s.server.RequireAuth(s.password)
 	// Keys are to expire by the clock, as they do in Redis.
 	s.server.ClockTTL(true)
@@ -27,10 +28,10 @@ func startStandIn() (*standIn, error) {
 }
 
 // URL is a redis:// address of database 0 with the password.
-func (s *standIn) URL() string { return redisURL(s.server.Addr(), s.password) }
+func (s *StandIn) URL() string { return redisURL(s.server.Addr(), s.password) }
 
 // Stop cuts every connection and forgets the data.
-func (s *standIn) Stop(context.Context) error {
+func (s *StandIn) Stop(context.Context) error {
 	s.server.Close()
 	return nil
 }

@@ -37,7 +37,11 @@ type Fault struct {
 // forty it gives their number only; Faults holds all of them.
 func (e *TraceError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "read trace: %s has %d fault(s)", e.File, len(e.Faults))
+	noun := "faults"
+	if len(e.Faults) == 1 {
+		noun = "fault"
+	}
+	fmt.Fprintf(&text, "read trace: %s has %d %s", e.File, len(e.Faults), noun)
 	for i, fault := range e.Faults {
 		if i == shownFaults {
 			fmt.Fprintf(&text, "\n  and %d more", len(e.Faults)-shownFaults)

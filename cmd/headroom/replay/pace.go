@@ -18,7 +18,7 @@ const (
 // never pauses.
 type Speed struct{ factor float64 }
 
-// ParseSpeed reads a factor, "max" (or 0) for no pauses, and "auto" or the
+// ParseSpeed reads a factor above 0, "max" for no pauses, and "auto" or the
 // empty text for the speed at which the trace takes about fifteen seconds.
 func ParseSpeed(text string, trace Trace) (Speed, error) {
 	switch text {
@@ -28,8 +28,8 @@ func ParseSpeed(text string, trace Trace) (Speed, error) {
 		return Speed{}, nil
 	}
 	factor, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(factor) || math.IsInf(factor, 0) || factor < 0 {
-		return Speed{}, fmt.Errorf("read speed %q: give the seconds of the trace that pass in one second, like 60, or max for no pauses", text)
+	if err != nil || math.IsNaN(factor) || math.IsInf(factor, 0) || factor <= 0 {
+		return Speed{}, fmt.Errorf("read speed %q: give the seconds of the trace that pass in one second, a number above 0 like 60; or auto for about fifteen seconds in all, or max for no pauses", text)
 	}
 	return Speed{factor: factor}, nil
 }
@@ -52,7 +52,24 @@ func (s Speed) String() string {
 	if s.factor <= 0 {
 		return "without pauses"
 	}
-	return "at " + strconv.FormatFloat(s.factor, 'g', 3, 64) + " times its own clock"
+	return "at " + plainNumber(s.factor) + " times its own clock"
+}
+
+// plainNumber has no exponent: three digits that count below a thousand, and
+// above it whole numbers in groups of three.
+func plainNumber(n float64) string {
+	if n < 999.5 {
+		rounded, err := strconv.ParseFloat(strconv.FormatFloat(n, 'e', 2, 64), 64)
+		if err != nil {
+			rounded = n
+		}
+		return strconv.FormatFloat(rounded, 'f', -1, 64)
+	}
+	digits := strconv.FormatFloat(n, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // autoSpeed halves the range in which the wanted speed lies: a faster replay

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,6 @@ func TestParseSpeed(t *testing.T) {
 		pause time.Duration // for ten minutes
 	}{
 		"no pauses by name":           {"max", 0},
-		"no pauses by number":         {"0", 0},
 		"a factor":                    {"600", time.Second},
 		"a fraction":                  {"1200.5", 499791753 * time.Nanosecond},
 		"slower than the trace":       {"0.5", 2 * time.Second},
@@ -37,9 +37,24 @@ func TestParseSpeed(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"fast", "-1", "NaN", "Inf", "1x", " "} {
-		if _, err := replay.ParseSpeed(text, trace); err == nil {
-			t.Errorf("%q is taken for a speed", text)
+	for _, text := range []string{"fast", "0", "-1", "NaN", "Inf", "1x", " "} {
+		if _, err := replay.ParseSpeed(text, trace); err == nil || !strings.Contains(err.Error(), "auto") || !strings.Contains(err.Error(), "max") {
+			t.Errorf("of speed %q: %v, want an error that says what it may be", text, err)
+		}
+	}
+}
+
+func TestASpeedIsShownAsAPlainNumber(t *testing.T) {
+	t.Parallel()
+	trace := traceOf(t, "kiln,bakery,one,2026-03-02T09:00:00Z,1,600,1,1")
+	for text, want := range map[string]string{
+		"max": "without pauses", "0.00012345": "at 0.000123 times its own clock", "60": "at 60 times its own clock",
+		"478.6": "at 479 times its own clock", "999.6": "at 1,000 times its own clock", "1000": "at 1,000 times its own clock",
+		"451234.5": "at 451,234 times its own clock", "1e9": "at 1,000,000,000 times its own clock",
+	} {
+		speed, err := replay.ParseSpeed(text, trace)
+		if err != nil || speed.String() != want {
+			t.Errorf("speed %s is shown as %q (%v), want %q", text, speed, err, want)
 		}
 	}
 }

@@ -18,17 +18,17 @@ func (v *View) End() error {
 	v.printf("\n")
 	table := v.table()
 	fmt.Fprintln(table, "WORKSPACE\tPLAN\tREQUESTED\tALLOWED\tDENIED\tSTOPPED WHILE RUNNING\tUSED/QUOTA\tPEAK/AT ONCE")
-	total := Row{Denied: make(map[int]int), Stopped: make(map[int]int)}
+	total := newRow()
 	for _, row := range rows {
 		used, peak := "-", "-"
 		if row.Known {
 			used, peak = share(row.Used, row.Quota), share(row.Peak, row.Concurrency)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", row.Workspace, row.Plan, row.Requested, row.Allowed,
-			byCode(row.Denied), byCode(row.Stopped), used, peak)
+			row.denials(), row.stops(), used, peak)
 		total.add(row)
 	}
-	fmt.Fprintf(table, "all\t\t%d\t%d\t%s\t%s\n", total.Requested, total.Allowed, byCode(total.Denied), byCode(total.Stopped))
+	fmt.Fprintf(table, "all\t\t%d\t%d\t%s\t%s\n", total.Requested, total.Allowed, total.denials(), total.stops())
 	v.flush(table)
 	if met := codes(rows); len(met) > 0 {
 		v.printf("\n")
@@ -52,24 +52,42 @@ func (v *View) Unanswered() int {
 func (r *Row) add(other Row) {
 	r.Requested += other.Requested
 	r.Allowed += other.Allowed
-	for code, n := range other.Denied {
-		r.Denied[code] += n
-	}
-	for code, n := range other.Stopped {
-		r.Stopped[code] += n
+	addCounts(r.Denied, other.Denied)
+	addCounts(r.Stopped, other.Stopped)
+	addCounts(r.WouldDeny, other.WouldDeny)
+	addCounts(r.WouldStop, other.WouldStop)
+}
+
+func addCounts(to, counts map[int]int) {
+	for code, n := range counts {
+		to[code] += n
 	}
 }
 
-// byCode is like "9001 ×4, 9006 ×1", and "-" for none.
-func byCode(counts map[int]int) string {
-	if len(counts) == 0 {
+func (r *Row) denials() string { return byCode(r.Denied, "would deny ", r.WouldDeny) }
+
+func (r *Row) stops() string { return byCode(r.Stopped, "would stop ", r.WouldStop) }
+
+// byCode is like "9001 ×4, 9006 ×1", and "-" for none; what was only shadowed
+// follows after the word.
+func byCode(counts map[int]int, word string, shadowed map[int]int) string {
+	parts := eachCode(counts)
+	if would := eachCode(shadowed); len(would) > 0 {
+		would[0] = word + would[0]
+		parts = append(parts, would...)
+	}
+	if len(parts) == 0 {
 		return "-"
 	}
+	return strings.Join(parts, ", ")
+}
+
+func eachCode(counts map[int]int) []string {
 	var parts []string
 	for _, code := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%d ×%d", code, counts[code]))
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 func meaning(code int) string {

@@ -23,6 +23,9 @@ type Row struct {
 	Denied  map[int]int
 	// Stopped counts the denials while an execution ran, by code.
 	Stopped map[int]int
+	// WouldDeny and WouldStop count the same of decisions with the mark shadow,
+	// which deny and stop nothing.
+	WouldDeny, WouldStop map[int]int
 	// Used is what the last decision said of the execution quota; Quota and
 	// Concurrency are the plan's limits, and Peak the most that ran at once. They
 	// are not known before the first decision under a plan.
@@ -35,10 +38,9 @@ type Row struct {
 func NewTally(trace Trace, plans map[string]string) *Tally {
 	tally := &Tally{names: trace.Workspaces(), rows: make(map[string]*Row)}
 	for _, name := range tally.names {
-		tally.rows[name] = &Row{
-			Workspace: name, Plan: plans[name],
-			Denied: make(map[int]int), Stopped: make(map[int]int),
-		}
+		row := newRow()
+		row.Workspace, row.Plan = name, plans[name]
+		tally.rows[name] = &row
 	}
 	for _, execution := range trace.Executions {
 		tally.rows[execution.Workspace].Requested++
@@ -46,19 +48,32 @@ func NewTally(trace Trace, plans map[string]string) *Tally {
 	return tally
 }
 
+func newRow() Row {
+	return Row{
+		Denied: make(map[int]int), Stopped: make(map[int]int),
+		WouldDeny: make(map[int]int), WouldStop: make(map[int]int),
+	}
+}
+
 // Add counts one decision and returns the workspace's row after it.
 func (t *Tally) Add(d Decided) Row {
 	decision := d.Decision
 	row := t.rows[d.Execution.Workspace]
-	switch {
-	case decision.Kind == schemas.KindRuntime && !decision.Allowed:
-		row.Stopped[decision.Code]++
-	case decision.Kind == schemas.KindRuntime:
-	case decision.Allowed:
+	denied, shadowed := row.Denied, row.WouldDeny
+	if decision.Kind == schemas.KindRuntime {
+		denied, shadowed = row.Stopped, row.WouldStop
+	} else if decision.Allowed {
 		row.Allowed++
-		row.Used = decision.Used
+	}
+	switch {
+	case decision.Code == 0:
+	case decision.Allowed:
+		shadowed[decision.Code]++
 	default:
-		row.Denied[decision.Code]++
+		denied[decision.Code]++
+	}
+	if used, known := quotaUsed(decision); known {
+		row.Used = used
 	}
 	row.Peak = max(row.Peak, decision.Peak)
 	if decision.PlanKey != "" {
@@ -99,11 +114,10 @@ func sum(counts map[int]int) int {
 func codes(rows []Row) []int {
 	seen := make(map[int]bool)
 	for _, row := range rows {
-		for code := range row.Denied {
-			seen[code] = true
-		}
-		for code := range row.Stopped {
-			seen[code] = true
+		for _, counts := range []map[int]int{row.Denied, row.Stopped, row.WouldDeny, row.WouldStop} {
+			for code := range counts {
+				seen[code] = true
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))

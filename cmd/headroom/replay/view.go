@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -88,28 +89,36 @@ func (v *View) Decided(d Decided) {
 func (v *View) Overheard(d schemas.DecisionMade) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.line(d.DecidedAt, Row{
-		Workspace: d.WorkspaceID, Plan: d.PlanKey, Used: d.Used, Quota: d.Limits.MaxExecutions,
-	}, d)
+	v.line(d.DecidedAt, Row{Workspace: d.WorkspaceID, Plan: d.PlanKey}, d)
 }
 
 func (v *View) line(at time.Time, row Row, d schemas.DecisionMade) {
 	used, running := "-", "-"
-	if d.PlanKey != "" {
-		quota := row.Used
-		if d.Limit == schemas.LimitExecutions {
-			quota = d.Used
-		}
-		used = share(quota, d.Limits.MaxExecutions)
+	if n, known := quotaUsed(d); known {
+		used = share(n, d.Limits.MaxExecutions)
+	} else if row.Known && measured(d) {
+		used = share(row.Used, row.Quota)
 	}
 	// A runtime decision is about one execution and counts no others.
-	if d.PlanKey != "" && d.Kind != schemas.KindRuntime {
+	if measured(d) && d.Kind != schemas.KindRuntime {
 		running = share(d.Concurrent, d.Limits.MaxConcurrentExecutions)
 	}
 	v.printf("%s  %-*s  %-*s  %-*s  %-9s  %-7s  %s\n",
 		v.paint(faint, at.UTC().Format(clockFormat)),
 		v.workspace, shorten(row.Workspace), v.plan, shorten(row.Plan), v.execution, shorten(d.ExecutionID),
 		used, running, v.verdict(d))
+}
+
+// measured reports whether the decision was taken by the plan's limits.
+func measured(d schemas.DecisionMade) bool {
+	return d.PlanKey != "" && d.Code != enforcement.CodeUnavailable
+}
+
+// quotaUsed is how much of the execution quota was used, if the decision tells:
+// a denial by another limit tells how much of that one.
+func quotaUsed(d schemas.DecisionMade) (n int64, known bool) {
+	tells := d.Code == 0 || d.Limit == schemas.LimitExecutions
+	return d.Used, measured(d) && d.Kind == schemas.KindAdmission && tells
 }
 
 func (v *View) verdict(d schemas.DecisionMade) string {

@@ -87,7 +87,7 @@ CLOCK                WORKSPACE  PLAN        EXECUTION                           
 2026-03-02 09:00:08  harbor     free        late                                      -          -        denied  9008 No answer in time.
 2026-03-02 09:01:00  bakery     free        one                                       1/1        -        stopped 9003 64 tasks?[2J.
 2027-01-02 03:04:05  lantern    free        by-hand                                   12/1       1/2      allowed
-2027-01-02 03:04:06  lantern    free        by-hand-2                                 2/1        2/2      shadow  9002 Two are running.
+2027-01-02 03:04:06  lantern    free        by-hand-2                                 -          2/2      shadow  9002 Two are running.
 
 WORKSPACE  PLAN        REQUESTED  ALLOWED  DENIED            STOPPED WHILE RUNNING  USED/QUOTA  PEAK/AT ONCE
 bakery     free        2          1        9001 ×1           9003 ×1                1/1         1/2
