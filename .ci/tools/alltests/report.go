@@ -87,13 +87,13 @@ func (r *report) keep(e event) {
 		fmt.Fprint(r.out, e.Output)
 		return
 	}
-	if strings.HasPrefix(e.Output, "=== ") {
-		return // RUN, PAUSE, CONT: the order of tests, no news of them
-	}
 	held := r.open[e.name()]
 	if held == nil {
 		held = &strings.Builder{}
 		r.open[e.name()] = held
+	}
+	if strings.HasPrefix(e.Output, "=== ") {
+		return // RUN, PAUSE, CONT: the order of tests, no news of them
 	}
 	held.WriteString(e.Output)
 }

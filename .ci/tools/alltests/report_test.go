@@ -42,6 +42,15 @@ func TestReport(t *testing.T) {
 			prints:  "    a_test.go:1: boom\n--- FAIL: TestA (0.00s)\nFAIL\texample/p\t0.1s\n0 passed, 1 failed, 0 skipped\n",
 			verdict: "no test ran",
 		},
+		"a test that never ended is named, even if it said nothing": {
+			in: lines(
+				[3]string{"output", "TestHangs", `=== RUN   TestHangs\n`},
+				[3]string{"output", "", `FAIL\texample/p\t540s\n`},
+				[3]string{"fail", "", ""},
+			),
+			prints:  "FAIL\texample/p\t540s\nnever ended: example/p TestHangs\n0 passed, 0 failed, 0 skipped\n",
+			verdict: "no test ran",
+		},
 		"a skipped test is a failure that is named": {
 			in: lines(
 				[3]string{"pass", "TestA", ""},

@@ -73,6 +73,18 @@ func (b bench) settleNext(ctx context.Context, name string, decisions []schemas.
 	return message.DoubleAck(ctx)
 }
 
+// await receives what has to come.
+func await[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(time.Minute):
+		t.Fatal("nothing came within a minute")
+		panic("unreachable")
+	}
+}
+
 // answerTo is a decision on the event of that source and id.
 func answerTo(source, id string) schemas.DecisionMade {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
@@ -112,12 +124,12 @@ func TestDoorTellsItsOwnDecisionFromOthers(t *testing.T) {
 	if diff := cmp.Diff(own, got, cmp.AllowUnexported(schemas.Limit{})); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
 	}
-	if err := <-settled; err != nil {
+	if err := await(t, settled); err != nil {
 		t.Fatal(err)
 	}
 	var heard []string
 	for range 3 {
-		d := <-b.overheard
+		d := await(t, b.overheard)
 		heard = append(heard, d.RequestEventSource+" "+d.RequestEventID)
 	}
 	if diff := cmp.Diff([]string{"trace/other r1", "trace/kiln r2", "trace/kiln r1"}, heard); diff != "" {
@@ -135,21 +147,21 @@ func TestDoorWaitsUntilAnEventIsSettled(t *testing.T) {
 	if err != nil || got == nil || got.Code != 9003 {
 		t.Errorf("got %+v, %v; want the decision that came before the acknowledgement", got, err)
 	}
-	if err := <-settled; err != nil {
+	if err := await(t, settled); err != nil {
 		t.Fatal(err)
 	}
 	settled = b.settle(t, schemas.ConsumerProgressed)
 	if got, err := b.door.Progress(t.Context(), progress("p2")); got != nil || err != nil {
 		t.Errorf("got %+v, %v; want no decision", got, err)
 	}
-	if err := <-settled; err != nil {
+	if err := await(t, settled); err != nil {
 		t.Fatal(err)
 	}
 	settled = b.settle(t, schemas.ConsumerCompleted)
 	if err := b.door.Complete(t.Context(), completion("c1")); err != nil {
 		t.Error(err)
 	}
-	if err := <-settled; err != nil {
+	if err := await(t, settled); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -185,5 +197,19 @@ func TestDoorNeedsTheStreams(t *testing.T) {
 	_, err = replay.OpenDoor(t.Context(), replay.DoorOptions{JetStream: js})
 	if !errors.Is(err, jetstream.ErrStreamNotFound) || !strings.Contains(err.Error(), "stream of decisions") {
 		t.Errorf("got %v, want it to name what is missing", err)
+	}
+}
+
+func TestASecondDecisionIsNeverTakenForTheFirst(t *testing.T) {
+	t.Parallel()
+	f := replay.NewFeed()
+	answer := f.Expect("trace/kiln", "r1")
+	own := answerTo("trace/kiln", "r1")
+	if !f.Hand(own) {
+		t.Fatal("the decision was not handed to who expects it")
+	}
+	await(t, answer)
+	if f.Hand(own) {
+		t.Error("a second decision vanished in a channel that nobody reads any more")
 	}
 }

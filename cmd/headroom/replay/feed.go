@@ -94,19 +94,18 @@ func (f *feed) take(message jetstream.Msg) {
 	}
 }
 
+// hand gives a decision to who expects it, once: a second one for the same event
+// is overheard, however soon it comes.
 func (f *feed) hand(decision schemas.DecisionMade) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	answer, wanted := f.expected[keyOf(decision.RequestEventSource, decision.RequestEventID)]
-	if !wanted {
-		return false
+	key := keyOf(decision.RequestEventSource, decision.RequestEventID)
+	answer, wanted := f.expected[key]
+	if wanted {
+		delete(f.expected, key)
+		answer <- decision // holds one, and gets no more
 	}
-	select {
-	case answer <- decision:
-		return true
-	default:
-		return false
-	}
+	return wanted
 }
 
 func (f *feed) advance(sequence uint64) {
