@@ -39,8 +39,9 @@ func TestADrainLosesAndRepeatsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := consumer.CachedInfo(); info.NumAckPending != 0 || info.NumPending != uint64(n-decided) {
-		t.Errorf("after the drain %d unsettled and %d to come, want 0 and %d", info.NumAckPending, info.NumPending, n-decided)
+	// What the server had on its way when the lanes unsubscribed comes again later.
+	if info := consumer.CachedInfo(); uint64(info.NumAckPending)+info.NumPending != uint64(n-decided) {
+		t.Errorf("after the drain %d on their way and %d to come, want %d in all", info.NumAckPending, info.NumPending, n-decided)
 	}
 
 	second := w.start(j, small)

@@ -39,9 +39,10 @@ const (
 )
 
 // run works until ctx ends; then it asks for no more, finishes what was
-// delivered, and returns nil. work is the context of the work itself, which outlives ctx.
-// A consumer that ends by itself, because it was deleted or the connection
-// closed, is an error.
+// delivered, and returns nil. A message that the server was sending at that very
+// moment is nobody's until the ack wait is over, and then another lane's. work is
+// the context of the work itself, which outlives ctx. A consumer that ends by
+// itself, because it was deleted or the connection closed, is an error.
 func (l *lane) run(ctx, work context.Context) error {
 	queue := make(chan jetstream.Msg, l.batch)
 	room := semaphore.NewWeighted(int64(l.bytes))
