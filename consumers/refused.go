@@ -48,11 +48,24 @@ func (h *requested) timeLeft(q question, now time.Time) time.Duration {
 	return left
 }
 
+// reasonOf is what a denial tells of its cause: the requester reads it, so it
+// names no address and no other error's text.
 func reasonOf(fault error) string {
-	if errors.Is(fault, subscriptions.ErrNotEntitled) {
-		return subscriptions.ErrNotEntitled.Error()
+	if known := withoutPlan(fault); known != nil {
+		return known.Error()
 	}
 	return "Redis or the plan could not be reached in time"
+}
+
+// withoutPlan is the answer of a database that was reached and has no plan for a
+// workspace, nil for any other fault. No service is away then.
+func withoutPlan(fault error) error {
+	for _, known := range []error{subscriptions.ErrNotEntitled, subscriptions.ErrNoDefaultPlan} {
+		if errors.Is(fault, known) {
+			return known
+		}
+	}
+	return nil
 }
 
 // deny publishes 9008 denials. Redis does not know of them, and may hold an

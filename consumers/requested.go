@@ -2,12 +2,10 @@ package consumers
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/schemas"
-	"github.com/headroomhq/headroom/subscriptions"
 )
 
 const codeUnavailable = enforcement.CodeUnavailable
@@ -107,7 +105,7 @@ func (h *requested) admit(ctx context.Context, questions []question, verdicts []
 	results := h.ask(ctx, questions)
 	h.probe.at(kindRequested, "decided")
 	tell(h.breaker, h.now(), results, func(r enforcement.Result) (bool, bool) {
-		return r.Err != nil, !errors.Is(r.Err, subscriptions.ErrNotEntitled)
+		return r.Err != nil, withoutPlan(r.Err) == nil
 	})
 	out := outgoing{until: started.Add(h.fence)}
 	isLate := !h.now().Before(out.until)

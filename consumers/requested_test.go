@@ -1,6 +1,7 @@
 package consumers_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -123,7 +124,8 @@ func TestARequestIsRefusedWhenItsTimeIsUp(t *testing.T) {
 	}{
 		"the budget is used up":         {200 * time.Millisecond, nil, enforcement.ErrUnavailable, "Redis or the plan could not be reached in time"},
 		"its own deadline has passed":   {time.Hour, soon(), enforcement.ErrUnavailable, "Redis or the plan could not be reached in time"},
-		"its plan stays out of reach":   {200 * time.Millisecond, nil, subscriptions.ErrNoDefaultPlan, "Redis or the plan could not be reached in time"},
+		"its plan stays out of reach":   {200 * time.Millisecond, nil, errors.New("database away"), "Redis or the plan could not be reached in time"},
+		"no catalog was applied":        {200 * time.Millisecond, nil, subscriptions.ErrNoDefaultPlan, subscriptions.ErrNoDefaultPlan.Error()},
 		"its workspace is not entitled": {time.Hour, nil, subscriptions.ErrNotEntitled, subscriptions.ErrNotEntitled.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {

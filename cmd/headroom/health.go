@@ -23,7 +23,10 @@ const (
 // part is something that readiness depends on. Until use gives it a check it is
 // not ready, for the reason last told to fail.
 type part struct {
-	name  string
+	name string
+	// advisory parts are told of in /readyz and do not decide it.
+	advisory bool
+
 	mu    sync.Mutex
 	check func(context.Context) error
 	fault error
@@ -77,7 +80,9 @@ func newHealth() *health {
 		redis:     part{name: "redis", fault: starting},
 		postgres:  part{name: "postgres", fault: starting},
 		consumers: part{name: "consumers", fault: starting},
-		catalog:   part{name: "catalog", fault: starting},
+		// Whether there is a plan to decide by is the operator's business, and needs
+		// a running Headroom: it must not keep one from being called ready.
+		catalog: part{name: "catalog", advisory: true, fault: starting},
 	}
 }
 
@@ -113,7 +118,10 @@ func (h *health) read(ctx context.Context) readiness {
 	for i, p := range parts {
 		c := check{OK: faults[i] == nil}
 		if !c.OK {
-			c.Error, result.Status = faults[i].Error(), statusNotReady
+			c.Error = faults[i].Error()
+		}
+		if !c.OK && !p.advisory {
+			result.Status = statusNotReady
 		}
 		result.Checks[p.name] = c
 	}
@@ -165,7 +173,8 @@ func logChanges(log *slog.Logger, before, now map[string]check) {
 }
 
 // handler serves GET /healthz, 200 for as long as the process answers, and
-// GET /readyz, 200 while it can decide and 503 with the reasons when not.
+// GET /readyz, 200 while NATS, Redis, Postgres and the consumers are there and
+// 503 with the reasons when not.
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

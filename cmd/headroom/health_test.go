@@ -38,6 +38,13 @@ func TestReadinessNamesWhatIsMissingAndWhy(t *testing.T) {
 				"nats": {OK: true}, "redis": {Error: "connection refused"}, "postgres": {OK: true}, "consumers": {OK: true}, "catalog": {OK: true},
 			}},
 		},
+		"no catalog was applied": {
+			func(h *health) { h.catalog.use(func(context.Context) error { return errors.New("no default plan") }) },
+			http.StatusOK,
+			readiness{"ready", map[string]check{
+				"nats": {OK: true}, "redis": {OK: true}, "postgres": {OK: true}, "consumers": {OK: true}, "catalog": {Error: "no default plan"},
+			}},
+		},
 		"asked to end": {
 			func(h *health) { h.draining.Store(true) }, http.StatusServiceUnavailable,
 			readiness{"draining", map[string]check{"nats": {OK: true}, "redis": {OK: true}, "postgres": {OK: true}, "consumers": {OK: true}, "catalog": {OK: true}}},

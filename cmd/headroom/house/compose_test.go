@@ -144,8 +144,8 @@ func readiness(_ fs.FS, c compose) ([]string, error) {
 			faults = append(faults, name+": has no health check")
 		case name != "headroom" && c.Services["headroom"].DependsOn[name]["condition"] != "service_healthy":
 			faults = append(faults, "headroom: does not wait until "+name+" is healthy")
-		case slices.ContainsFunc(s.Healthcheck.Test, func(arg string) bool { return strings.HasSuffix(arg, "/readyz") }):
-			faults = append(faults, name+": waits for a catalog, which is applied once it is healthy")
+		case name == "headroom" && !slices.ContainsFunc(s.Healthcheck.Test, func(arg string) bool { return strings.HasSuffix(arg, "/readyz") }):
+			faults = append(faults, name+": is called healthy before it is ready")
 		}
 	}
 	return faults, nil
@@ -210,7 +210,7 @@ func TestComposeFaultsAreCaught(t *testing.T) {
 		"no file in redis":        {"- --appendonly\n", "", "--appendonly is not yes"},
 		"no waiting for redis":    {"redis: {condition: service_healthy}", "redis: {condition: service_started}", "does not wait until redis"},
 		"no health check":         {"[\"CMD-SHELL\", \"pg_isready -h 127.0.0.1 -U headroom -d headroom\"]", "[]", "postgres: has no health check"},
-		"waiting for a catalog":   {":8080/healthz", ":8080/readyz", "headroom: waits for a catalog"},
+		"alive but not ready":     {":8080/readyz", ":8080/healthz", "healthy before it is ready"},
 		"a port of all the world": {"\"127.0.0.1:4222:4222\"", "\"4222:4222\"", "nats: port 4222:4222 is open"},
 		"an unknown setting":      {"HEADROOM_REDIS_URL", "HEADROOM_REDIS_URI", "HEADROOM_REDIS_URI is no setting"},
 		"a missing Dockerfile":    {"dockerfile: cmd/headroom/Dockerfile", "dockerfile: Dockerfile", "not there"},
