@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// startPatience bounds a start when the caller sets no deadline.
+	startPatience = time.Minute
 	// stopPatience is how long an orderly stop may take before a child is killed,
 	// when the caller sets no deadline.
 	stopPatience = 10 * time.Second

@@ -2,13 +2,11 @@ package devstack
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
@@ -36,15 +34,9 @@ type PostgresOptions struct {
 // with a password: UTF-8, ordered byte by byte, time zone UTC. Its methods may be
 // called from several goroutines.
 type Postgres struct {
-	options  PostgresOptions
+	daemon
 	programs string
-	password string
-	home     *home
-
-	mu      sync.Mutex
-	port    int
-	server  *child
-	stopped bool
+	durable  bool
 }
 
 // StartPostgres creates a cluster, starts it and returns when it answers. The
@@ -60,10 +52,7 @@ func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, err
 	defer cancel()
 	err = p.initialise(ctx)
 	if err == nil {
-		err = onFreePort(ctx, func(port int) error {
-			p.port = port
-			return p.launch(ctx)
-		})
+		err = p.launchOnFreePort(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), p.home.close())
@@ -75,77 +64,24 @@ func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, err
 }
 
 func newPostgres(options PostgresOptions) (*Postgres, error) {
-	options.Log = orDiscard(options.Log)
 	programs, err := postgresPrograms()
 	if err != nil {
 		return nil, err
 	}
-	own, err := unprivileged("postgres", "nobody")
-	if err != nil {
+	p := &Postgres{
+		daemon:   daemon{service: "PostgreSQL", log: orDiscard(options.Log)},
+		programs: programs, durable: options.Durable,
+	}
+	p.program = p
+	if err := p.moveIn(options.Dir, "postgres"); err != nil {
 		return nil, err
 	}
-	place, err := newHome(options.Dir, "headroom-postgres-", own)
-	if err != nil {
-		return nil, err
-	}
-	return &Postgres{options: options, programs: programs, password: rand.Text(), home: place}, nil
+	return p, nil
 }
 
 // URL is a postgres:// address of the database with the password, as the cluster's
 // superuser. It stays the same over restarts.
 func (p *Postgres) URL() string { return p.database(postgresDatabase) }
-
-// PID is the process id of the server, for signals such as SIGSTOP; the last one
-// when it is not running.
-func (p *Postgres) PID() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.server.cmd.Process.Pid
-}
-
-// Kill ends the server as a crash would: SIGKILL. It returns when its first process
-// is gone; the sessions' processes notice and follow.
-func (p *Postgres) Kill() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.server.kill()
-}
-
-// Restart starts the server again on its port and directory, after an orderly stop
-// when it is running, and returns when it answers.
-func (p *Postgres) Restart(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stopped {
-		return errStopped
-	}
-	ctx, cancel := withPatience(ctx, startPatience)
-	defer cancel()
-	if err := p.server.shutdown(ctx); err != nil {
-		return fmt.Errorf("restart PostgreSQL: %w", err)
-	}
-	if err := relaunch(ctx, p.launch); err != nil {
-		return fmt.Errorf("restart PostgreSQL: %w", err)
-	}
-	return nil
-}
-
-// Stop ends the server in an orderly way, cutting its sessions, and removes its
-// directory. At the context's deadline, or after ten seconds, the server is
-// killed, which is an error. A second call does nothing.
-func (p *Postgres) Stop(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stopped {
-		return nil
-	}
-	p.stopped = true
-	if err := errors.Join(p.server.shutdown(ctx), p.home.close()); err != nil {
-		return fmt.Errorf("stop PostgreSQL: %w", err)
-	}
-	p.options.Log.Debug("postgres stopped", "port", p.port)
-	return nil
-}
 
 // initialise creates the cluster's files with a password for its only user.
 func (p *Postgres) initialise(ctx context.Context) error {
@@ -174,19 +110,17 @@ func (p *Postgres) launch(ctx context.Context) error {
 	for _, setting := range p.settings() {
 		arguments = append(arguments, "-c", setting)
 	}
-	server, err := p.home.start(command{
+	err := p.run(ctx, command{
 		name: "postgres", program: filepath.Join(p.programs, "postgres"), args: arguments, stop: syscall.SIGINT,
-	})
+	}, p.ping)
 	if err != nil {
 		return err
 	}
-	p.server = server
-	if err := server.awaitReady(ctx, p.ping); err != nil {
-		return errors.Join(err, server.kill())
-	}
-	p.options.Log.Debug("postgres started", "port", p.port, "pid", server.cmd.Process.Pid, "dir", p.home.dir)
+	p.log.Debug("postgres started", "port", p.port, "pid", p.server.cmd.Process.Pid, "dir", p.home.dir)
 	return nil
 }
+
+func (p *Postgres) logStop() { p.log.Debug("postgres stopped", "port", p.port) }
 
 // settings keep everything inside the private directory, shared memory included,
 // and the server small.
@@ -203,7 +137,7 @@ func (p *Postgres) settings() []string {
 		"logging_collector=off",
 		"jit=off",
 	}
-	if p.options.Durable {
+	if p.durable {
 		return settings
 	}
 	return append(settings,

@@ -2,22 +2,16 @@ package devstack
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-// startPatience bounds a start when the caller sets no deadline.
-const startPatience = time.Minute
 
 // RedisOptions says how a Redis server of our own is to run. The zero value is a
 // server in the system's temporary directory that forgets everything when it ends.
@@ -39,15 +33,9 @@ type RedisOptions struct {
 // Redis is a redis-server of our own, reachable on 127.0.0.1 with a password.
 // Its methods may be called from several goroutines.
 type Redis struct {
-	options  RedisOptions
-	program  string
-	password string
-	home     *home
-
-	mu      sync.Mutex
-	port    int
-	server  *child
-	stopped bool
+	daemon
+	options    RedisOptions
+	executable string
 }
 
 // StartRedis starts a server and returns when it answers. The context bounds the
@@ -60,90 +48,34 @@ func StartRedis(ctx context.Context, options RedisOptions) (*Redis, error) {
 	}
 	ctx, cancel := withPatience(ctx, startPatience)
 	defer cancel()
-	err = onFreePort(ctx, func(port int) error {
-		r.port = port
-		return r.launch(ctx)
-	})
-	if err != nil {
+	if err := r.launchOnFreePort(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start Redis: %w", err), r.home.close())
 	}
 	return r, nil
 }
 
 func newRedis(options RedisOptions) (*Redis, error) {
-	options.Log = orDiscard(options.Log)
 	if options.Databases == 0 {
 		options.Databases = 16
 	}
-	program, err := redisProgram()
+	executable, err := redisProgram()
 	if err != nil {
 		return nil, err
 	}
-	own, err := unprivileged("redis", "nobody")
-	if err != nil {
+	r := &Redis{
+		daemon:  daemon{service: "Redis", log: orDiscard(options.Log)},
+		options: options, executable: executable,
+	}
+	r.program = r
+	if err := r.moveIn(options.Dir, "redis"); err != nil {
 		return nil, err
 	}
-	place, err := newHome(options.Dir, "headroom-redis-", own)
-	if err != nil {
-		return nil, err
-	}
-	return &Redis{options: options, program: program, password: rand.Text(), home: place}, nil
+	return r, nil
 }
 
 // URL is a redis:// address of database 0 with the password. It stays the same
 // over restarts.
 func (r *Redis) URL() string { return redisURL(address(r.port), r.password) }
-
-// PID is the process id of the server, for signals such as SIGSTOP; the last one
-// when it is not running.
-func (r *Redis) PID() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.server.cmd.Process.Pid
-}
-
-// Kill ends the server as a crash would: SIGKILL. It returns when the process is gone.
-func (r *Redis) Kill() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.server.kill()
-}
-
-// Restart starts the server again on its port and directory, after an orderly stop
-// when it is running, and returns when it answers. Without Durable it comes back empty.
-func (r *Redis) Restart(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped {
-		return errStopped
-	}
-	ctx, cancel := withPatience(ctx, startPatience)
-	defer cancel()
-	if err := r.server.shutdown(ctx); err != nil {
-		return fmt.Errorf("restart Redis: %w", err)
-	}
-	if err := relaunch(ctx, r.launch); err != nil {
-		return fmt.Errorf("restart Redis: %w", err)
-	}
-	return nil
-}
-
-// Stop ends the server in an orderly way and removes its directory. At the
-// context's deadline, or after ten seconds, the server is killed, which is an
-// error. A second call does nothing.
-func (r *Redis) Stop(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped {
-		return nil
-	}
-	r.stopped = true
-	if err := errors.Join(r.server.shutdown(ctx), r.home.close()); err != nil {
-		return fmt.Errorf("stop Redis: %w", err)
-	}
-	r.options.Log.Debug("redis stopped", "port", r.port)
-	return nil
-}
 
 // launch starts the server on the port and waits until it answers; on an error
 // no server is left.
@@ -151,23 +83,21 @@ func (r *Redis) launch(ctx context.Context) error {
 	if err := r.home.write("redis.conf", r.config()); err != nil {
 		return err
 	}
-	server, err := r.home.start(command{
-		name: "redis-server", program: r.program, args: []string{r.home.path("redis.conf")}, stop: syscall.SIGTERM,
-	})
-	if err != nil {
-		return err
-	}
-	r.server = server
 	ready := r.ping
 	if r.options.Cluster {
 		ready = r.pingCluster
 	}
-	if err := server.awaitReady(ctx, ready); err != nil {
-		return errors.Join(err, server.kill())
+	err := r.run(ctx, command{
+		name: "redis-server", program: r.executable, args: []string{r.home.path("redis.conf")}, stop: syscall.SIGTERM,
+	}, ready)
+	if err != nil {
+		return err
 	}
-	r.options.Log.Debug("redis started", "port", r.port, "pid", server.cmd.Process.Pid, "dir", r.home.dir)
+	r.log.Debug("redis started", "port", r.port, "pid", r.server.cmd.Process.Pid, "dir", r.home.dir)
 	return nil
 }
+
+func (r *Redis) logStop() { r.log.Debug("redis stopped", "port", r.port) }
 
 // ping dials first by itself: go-redis logs a refused connection, which a start is full of.
 func (r *Redis) ping(ctx context.Context) error {
