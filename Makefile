@@ -79,7 +79,7 @@ bench: ## All benchmarks, BENCHTIME each.
 	@go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PKG)
 
 build: ## The binary, into .ci/bin.
-	@go build -trimpath -o $(BIN) ./cmd/headroom
+	@CGO_ENABLED=0 go build -trimpath -o $(BIN) ./cmd/headroom
 
 up: ## The production-like stack of docker-compose.yml.
 	@docker compose up --build --detach --wait
