@@ -84,8 +84,8 @@ func TestMigrateMakesTheTablesOfTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"denials", "executions", "ledger_applied", "period_usage", "plan_revisions",
-		"subscription_changes", "subscriptions", "workspaces",
+		"denials", "executions", "ledger_applied", "outbox", "period_usage", "plan_revisions",
+		"subscription_changes", "subscriptions", "workspace_overrides", "workspaces",
 	} {
 		if !strings.Contains(" "+strings.Join(got, " ")+" ", " "+want+" ") {
 			t.Errorf("table %s is missing; there are %v", want, got)
@@ -178,6 +178,43 @@ func TestASubscriptionHasOneOpenPeriod(t *testing.T) {
 	}
 	if _, err := conn.Exec(t.Context(), insertPeriod, december, january); err != nil {
 		t.Errorf("the next period after the first was closed: %v", err)
+	}
+}
+
+func TestAPinNamesAWholeSubscription(t *testing.T) {
+	t.Parallel()
+	url := schematest.PostgresURL(t)
+	exec(t, url, insertWorkspace)
+	conn := connect(t, url)
+	if _, err := conn.Exec(t.Context(), "update workspaces set pinned_source = 'stripe'"); codeOf(err) != "23514" {
+		t.Errorf("a source alone: %v, want a check violation", err)
+	}
+	whole := "update workspaces set pinned_source = 'stripe', pinned_account = '', pinned_livemode = true, pinned_source_id = 'sub_1'"
+	if _, err := conn.Exec(t.Context(), whole); err != nil {
+		t.Errorf("a whole subscription: %v", err)
+	}
+}
+
+func TestTheOutboxKeepsTheOrderOfWriting(t *testing.T) {
+	t.Parallel()
+	url := schematest.PostgresURL(t)
+	const enqueue = `insert into outbox (id, workspace_id, subject_kind, body) values (gen_random_uuid(), $1, $2, '{}')`
+	conn := connect(t, url)
+	for _, workspace := range []string{"first", "second"} {
+		if _, err := conn.Exec(t.Context(), enqueue, workspace, "plan.invalidated"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := conn.Exec(t.Context(), enqueue, "third", "decision.made"); codeOf(err) != "23514" {
+		t.Errorf("an event that the outbox does not carry: %v, want a check violation", err)
+	}
+	rows, err := conn.Query(t.Context(), "select workspace_id from outbox where published_at is null order by position")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if diff := cmp.Diff([]string{"first", "second"}, got); diff != "" || err != nil {
+		t.Errorf("outbox (%v, -want +got):\n%s", err, diff)
 	}
 }
 

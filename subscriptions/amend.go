@@ -9,17 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// amend writes an open row's new terms and, for each field that changed, an
-// entry of the audit trail.
-func amend(ctx context.Context, tx pgx.Tx, from, to Subscription, cause string) error {
+// amend writes what changes about a row and, for each field that does, an entry
+// of the audit trail.
+func amend(ctx context.Context, tx pgx.Tx, to Subscription, changes []FieldChange, cause string) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`UPDATE subscriptions SET plan_key = @plan_key, plan_revision = @plan_revision, snapshot = @snapshot,
-			period_end = @period_end, "interval" = nullif(@interval, ''), anchor = @anchor
+			quantity = @quantity, status = @status, payment_state = @payment_state,
+			period_end = @period_end, "interval" = nullif(@interval, ''), anchor = @anchor,
+			cancel_at = @cancel_at, ended_at = @ended_at, closed_at = @closed_at, unpaid_since = @unpaid_since
 		WHERE id = @id::uuid`, pgx.NamedArgs{
 		"id": to.ID, "plan_key": to.PlanKey, "plan_revision": to.PlanRevision, "snapshot": to.Snapshot,
+		"quantity": to.Quantity, "status": to.Status, "payment_state": to.PaymentState,
 		"period_end": to.PeriodEnd, "interval": to.Interval.String(), "anchor": to.anchorOrNull(),
+		"cancel_at": to.CancelAt, "ended_at": to.EndedAt, "closed_at": to.ClosedAt, "unpaid_since": to.UnpaidSince,
 	})
-	for _, change := range diffText(subscriptionText(from), subscriptionText(to)) {
+	for _, change := range changes {
 		batch.Queue(`INSERT INTO subscription_changes (subscription_id, at, field, old_value, new_value, cause)
 			VALUES (@id::uuid, clock_timestamp(), @field, to_jsonb(nullif(@from, '')), to_jsonb(nullif(@to, '')), @cause)`,
 			pgx.NamedArgs{"id": to.ID, "field": change.Field, "from": change.From, "to": change.To, "cause": cause})
@@ -30,18 +34,37 @@ func amend(ctx context.Context, tx pgx.Tx, from, to Subscription, cause string) 
 	return nil
 }
 
-// subscriptionText is what an amendment can change, as text.
+// The fields of a change that an election looks at.
+const (
+	fieldPlanKey      = "plan_key"
+	fieldStatus       = "status"
+	fieldPaymentState = "payment_state"
+)
+
+// subscriptionText is what an amendment or an end can change, as text.
 func subscriptionText(s Subscription) []text {
 	list := []text{
-		{"plan_key", s.PlanKey},
+		{fieldPlanKey, s.PlanKey},
 		{"plan_revision", strconv.FormatInt(s.PlanRevision, 10)},
 	}
 	list = append(list, termsText(s.Snapshot.Limits, s.Snapshot.Features)...)
 	return append(list,
-		text{"period_end", s.PeriodEnd.Format(time.RFC3339Nano)},
+		text{"period_end", instantText(&s.PeriodEnd)},
 		text{"interval", s.Interval.String()},
-		text{"anchor", s.Anchor.Format(time.RFC3339Nano)},
+		text{"anchor", instantText(s.anchorOrNull())},
+		text{"quantity", strconv.FormatInt(int64(s.Quantity), 10)},
+		text{fieldStatus, s.Status},
+		text{fieldPaymentState, s.PaymentState},
+		text{"cancel_at", instantText(s.CancelAt)},
+		text{"ended_at", instantText(s.EndedAt)},
 	)
+}
+
+func instantText(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.Format(time.RFC3339Nano)
 }
 
 // Change is an amendment of a running period.

@@ -3,7 +3,6 @@ package subscriptions
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -18,8 +17,9 @@ import (
 //	open, but over                  close it, open the current period   cycle
 //
 // A workspace has one subscription per source. Whichever was assigned last is
-// the active one; that of the other source stays open beside it and counts
-// nothing. The terms are those of the plan's newest revision.
+// the active one; where a live subscription would win by its plan's rank, the
+// assigned one is pinned until another is assigned. The others stay open beside
+// it and count nothing. The terms are those of the plan's newest revision.
 //
 // The error wraps ErrInvalidAssignment, which lists all faults of the request,
 // ErrUnknownPlan, or a fault of the database; nothing is written then.
@@ -30,7 +30,7 @@ func (s *Store) Assign(ctx context.Context, a Assignment) (Subscription, error) 
 	}
 	var row Subscription
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		row, err = assign(ctx, tx, a, t)
+		row, err = s.assign(ctx, tx, a, t)
 		return err
 	})
 	if err != nil {
@@ -39,11 +39,15 @@ func (s *Store) Assign(ctx context.Context, a Assignment) (Subscription, error) 
 	return row, nil
 }
 
-func assign(ctx context.Context, tx pgx.Tx, a Assignment, t terms) (Subscription, error) {
-	now, err := lockWorkspace(ctx, tx, a.WorkspaceID)
+func (s *Store) assign(ctx context.Context, tx pgx.Tx, a Assignment, t terms) (Subscription, error) {
+	if err := createWorkspace(ctx, tx, a.WorkspaceID); err != nil {
+		return Subscription{}, err
+	}
+	workspace, err := lockWorkspace(ctx, tx, a.WorkspaceID)
 	if err != nil {
 		return Subscription{}, err
 	}
+	now := workspace.now
 	if !a.Now.IsZero() {
 		now = a.Now.UTC()
 	}
@@ -57,94 +61,20 @@ func assign(ctx context.Context, tx pgx.Tx, a Assignment, t terms) (Subscription
 	if plan == nil || plan.Removed {
 		return Subscription{}, unknownPlan(ctx, tx, a.PlanKey)
 	}
-	open, err := openPeriod(ctx, tx, a.WorkspaceID, t.source)
+	// One that has ended is not looked at: what a person assigns then is new.
+	last, err := lastPeriod(ctx, tx, t.key(a.WorkspaceID))
 	if err != nil {
 		return Subscription{}, err
 	}
-	row, err := t.write(ctx, tx, transition{workspace: a.WorkspaceID, open: open, plan: snapshotOf(*plan), now: now, restart: a.NewPeriod})
+	if last != nil && last.ClosedAt != nil {
+		last = nil
+	}
+	state, err := t.state(a, last, now)
 	if err != nil {
 		return Subscription{}, err
 	}
-	return row, activate(ctx, tx, a.WorkspaceID, row.ID)
-}
-
-// transition is what an assignment meets: the open period, if there is one, and
-// the terms to put it on.
-type transition struct {
-	workspace string
-	open      *Subscription
-	plan      Snapshot
-	now       time.Time
-	restart   bool
-}
-
-func (t terms) write(ctx context.Context, tx pgx.Tx, m transition) (Subscription, error) {
-	switch {
-	case m.open == nil:
-		row, err := t.first(m.workspace, m.plan, m.now)
-		if err != nil {
-			return Subscription{}, err
-		}
-		return insertSubscription(ctx, tx, row)
-	case m.restart:
-		row, err := t.restarted(*m.open, m.plan, m.now)
-		if err != nil {
-			return Subscription{}, err
-		}
-		return openNext(ctx, tx, row)
-	case !m.now.Before(m.open.PeriodEnd):
-		row, err := t.renewed(*m.open, m.plan, m.now)
-		if err != nil {
-			return Subscription{}, err
-		}
-		return openNext(ctx, tx, row)
-	default:
-		row, err := t.amended(*m.open, m.plan, m.now)
-		if err != nil {
-			return Subscription{}, err
-		}
-		return row, amend(ctx, tx, *m.open, row, t.cause)
-	}
-}
-
-// lockWorkspace creates the workspace or raises its revision, which locks its
-// row until the transaction ends, and reads the clock after the lock was won.
-func lockWorkspace(ctx context.Context, tx pgx.Tx, workspace string) (time.Time, error) {
-	_, err := tx.Exec(ctx, `INSERT INTO workspaces (id, revision) VALUES (@id, 1)
-		ON CONFLICT (id) DO UPDATE SET revision = workspaces.revision + 1, updated_at = now()`,
-		pgx.NamedArgs{"id": workspace})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("lock workspace: %w", err)
-	}
-	now, err := databaseNow(ctx, tx)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read the database's clock: %w", err)
-	}
-	return now, nil
-}
-
-func openPeriod(ctx context.Context, tx pgx.Tx, workspace string, source Source) (*Subscription, error) {
-	rows, err := tx.Query(ctx, `SELECT `+subscriptionColumns+` FROM subscriptions
-		WHERE source = @source AND account = '' AND livemode AND source_id = @workspace AND closed_at IS NULL
-		FOR UPDATE`, pgx.NamedArgs{"source": source, "workspace": workspace})
-	if err != nil {
-		return nil, fmt.Errorf("read open period: %w", err)
-	}
-	open, err := pgx.CollectRows(rows, scanSubscription)
-	if err != nil {
-		return nil, fmt.Errorf("read open period: %w", err)
-	}
-	if len(open) == 0 {
-		return nil, nil
-	}
-	return &open[0], nil
-}
-
-func activate(ctx context.Context, tx pgx.Tx, workspace, subscription string) error {
-	_, err := tx.Exec(ctx, `UPDATE workspaces SET active_subscription_id = @subscription::uuid WHERE id = @id`,
-		pgx.NamedArgs{"id": workspace, "subscription": subscription})
-	if err != nil {
-		return fmt.Errorf("activate subscription %s: %w", subscription, err)
-	}
-	return nil
+	return s.carryOut(ctx, tx, step{
+		workspace: workspace, cause: t.cause, assigned: true,
+		moment: Moment{Last: last, Says: state, Terms: snapshotOf(*plan), Retake: true, Now: now},
+	})
 }

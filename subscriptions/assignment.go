@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -91,29 +89,83 @@ func (t terms) startedBy(now time.Time) error {
 	return nil
 }
 
-// first is the row of a workspace's new subscription. Its start is cut to the
-// second, so that a clock a little behind finds it begun.
-func (t terms) first(workspace string, plan Snapshot, now time.Time) (Subscription, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Subscription{}, fmt.Errorf("make a subscription id: %w", err)
+// state is what the assignment says of the subscription, whose open period may be
+// nil.
+//
+//	no open period          the period that contains now
+//	with NewPeriod          one that begins now
+//	the open one is over    the current one
+//	the open one runs       the same start; a new interval or anchor moves its end
+func (t terms) state(a Assignment, open *Subscription, now time.Time) (SourceState, error) {
+	switch {
+	case open == nil:
+		return t.first(a, now), nil
+	case a.NewPeriod:
+		return t.restarted(stateOf(*open), a, now)
+	case !now.Before(open.PeriodEnd):
+		return t.renewed(stateOf(*open), a, now)
+	default:
+		return t.amended(stateOf(*open), a, now)
 	}
-	row := Subscription{
-		ID: id.String(), UsageEpoch: id.String(),
-		WorkspaceID: workspace, Source: t.source, SourceID: workspace, Livemode: true,
-		Quantity: 1, Status: statusActive, PaymentState: "none", Kind: kindCreated,
+}
+
+// first is the state of a workspace's new subscription. Its start is cut to the
+// second, so that a clock a little behind finds it begun.
+func (t terms) first(a Assignment, now time.Time) SourceState {
+	state := SourceState{
+		WorkspaceID: a.WorkspaceID, Key: t.key(a.WorkspaceID),
+		Status: StatusActive, PaymentState: PaymentNone, PlanKey: a.PlanKey, Quantity: 1,
 		Interval: Monthly, Anchor: now.Truncate(time.Second),
 	}
-	row.setSchedule(t, row.Anchor)
-	row.setTerms(plan)
-	period := row.Interval.Period(row.Anchor, now)
-	row.PeriodStart, row.PeriodEnd = period.Start, period.End
-	return row, nil
+	state.setSchedule(t, state.Anchor)
+	state.Period = state.Interval.Period(state.Anchor, now)
+	return state
+}
+
+// key names the subscription that is given to a workspace by hand: one a source.
+func (t terms) key(workspace string) SubscriptionKey {
+	return SubscriptionKey{Source: t.source, Livemode: true, SourceID: workspace}
+}
+
+// amended moves the end where the interval or the anchor is a new one.
+func (t terms) amended(state SourceState, a Assignment, now time.Time) (SourceState, error) {
+	open := state
+	state.PlanKey = a.PlanKey
+	state.setSchedule(t, open.Period.Start)
+	if state.Interval == open.Interval && state.Anchor.Equal(open.Anchor) {
+		return state, nil
+	}
+	period, err := state.periodAt(later(now, open.Period.Start))
+	state.Period.End = period.End
+	return state, err
+}
+
+// restarted is a period that begins now, whose end the anchor gives: the
+// assignment's start, or else the new period's own.
+func (t terms) restarted(state SourceState, a Assignment, now time.Time) (SourceState, error) {
+	start := now.Truncate(time.Second)
+	if !start.After(state.Period.Start) {
+		start = state.Period.Start.Add(time.Millisecond)
+	}
+	state.PlanKey, state.Anchor, state.Kind = a.PlanKey, start, KindCycle
+	state.setSchedule(t, start)
+	period, err := state.periodAt(start)
+	state.Period = Period{Start: start, End: period.End}
+	return state, err
+}
+
+// renewed is the current period of a subscription whose last one is over.
+func (t terms) renewed(state SourceState, a Assignment, now time.Time) (SourceState, error) {
+	state.PlanKey = a.PlanKey
+	state.setSchedule(t, state.Period.End)
+	err := state.renew(now)
+	return state, err
 }
 
 // setSchedule takes over the interval and the anchor that the assignment names.
-// A row that had neither and is given an interval counts it from the instant.
-func (s *Subscription) setSchedule(t terms, from time.Time) {
+// A subscription that had neither and is given an interval counts it from the
+// instant.
+func (s *SourceState) setSchedule(t terms, from time.Time) {
 	if !t.interval.IsZero() {
 		s.Interval = t.interval
 	}
@@ -125,54 +177,24 @@ func (s *Subscription) setSchedule(t terms, from time.Time) {
 	}
 }
 
-// periodAt is the period of the row's schedule that contains at, or an
-// ErrInvalidAssignment on a row that has no interval.
-func (s Subscription) periodAt(at time.Time) (Period, error) {
+// renew moves a state whose period is over to the one that contains at. It begins
+// no earlier than the other ended.
+func (s *SourceState) renew(at time.Time) error {
+	period, err := s.periodAt(at)
+	if err != nil {
+		return err
+	}
+	s.Period = Period{Start: later(period.Start, s.Period.End), End: period.End}
+	return nil
+}
+
+// periodAt is the period of the schedule that contains at, or an
+// ErrInvalidAssignment without an interval.
+func (s SourceState) periodAt(at time.Time) (Period, error) {
 	if s.Interval.IsZero() {
 		return Period{}, fmt.Errorf("%w: interval: is missing; the open period does not renew, so name one, such as month", ErrInvalidAssignment)
 	}
 	return s.Interval.Period(s.Anchor, at), nil
-}
-
-// amended is the open row on new terms: same id, same start, same quota counter.
-// A new interval or anchor moves the end.
-func (t terms) amended(open Subscription, plan Snapshot, now time.Time) (Subscription, error) {
-	row := open
-	row.setSchedule(t, open.PeriodStart)
-	row.setTerms(plan)
-	if row.Interval == open.Interval && row.Anchor.Equal(open.Anchor) {
-		return row, nil
-	}
-	period, err := row.periodAt(later(now, row.PeriodStart))
-	row.PeriodEnd = period.End
-	return row, err
-}
-
-// restarted is the row that follows an open one now, whose end the anchor gives:
-// the assignment's start, or else the new period's own.
-func (t terms) restarted(open Subscription, plan Snapshot, now time.Time) (Subscription, error) {
-	start := now.Truncate(time.Second)
-	if !start.After(open.PeriodStart) {
-		start = open.PeriodStart.Add(time.Millisecond)
-	}
-	open.Anchor = start
-	open.setSchedule(t, start)
-	period, err := open.periodAt(start)
-	if err != nil {
-		return Subscription{}, err
-	}
-	return open.successor(Period{Start: start, End: period.End}, plan)
-}
-
-// renewed is the row that follows one whose period is over, on new terms.
-func (t terms) renewed(over Subscription, plan Snapshot, now time.Time) (Subscription, error) {
-	over.setSchedule(t, over.PeriodEnd)
-	period, err := over.periodAt(now)
-	if err != nil {
-		return Subscription{}, err
-	}
-	period.Start = later(period.Start, over.PeriodEnd)
-	return over.successor(period, plan)
 }
 
 func later(a, b time.Time) time.Time {

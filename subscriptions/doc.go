@@ -4,14 +4,21 @@
 //
 //	catalog.yaml ─ ParseCatalog ─ Store.ApplyCatalog ─► plan_revisions (immutable)
 //	                                                        │ snapshot of the terms
-//	an operator ── Store.Assign ─────────────────────► subscriptions (a row a period)
-//	                                                        │
-//	admission ─ Cache.Lookup ─ miss ─ Store.PlanInfo ◄──────┘
+//	an operator ── Store.Assign ──┐                         │
+//	a source ───── Store.Follow ──┼─ Transition ─ carryOut ─┴─► subscriptions (a row a period)
+//	a lookup ───── roll ──────────┘   (pure)         │   └────► workspaces (which one counts)
+//	                                                 └────────► outbox (who has to hear of it)
+//
+//	admission ─ Cache.Lookup ─ miss ─ Store.PlanInfo ◄── workspaces, subscriptions
 //	                                     └─ roll: a period that is over gets its successor
 //
 // A subscription is a chain of rows, one for each billing period, and a renewal
 // is a new row with a new id. The quota counter is named by a row's usage epoch,
 // so a new period starts its count at zero without anything being deleted.
+//
+// Transition alone decides what a source's word does to the rows, and Election
+// which of several live subscriptions counts; carryOut writes all of it, and the
+// events that tell it, in one transaction under the workspace's lock.
 //
 // A workspace without a live subscription is on the catalog's default plan, in
 // calendar months of UTC. That is an answer of the database; a failed read is an

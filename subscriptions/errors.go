@@ -18,6 +18,9 @@ var (
 	// ErrInvalidAssignment means that an Assignment contradicts itself or names
 	// a value that does not exist; nothing was written.
 	ErrInvalidAssignment = errors.New("invalid assignment")
+	// ErrInvalidState means that a SourceState contradicts itself or what is known
+	// about whose subscription it is; nothing was written.
+	ErrInvalidState = errors.New("invalid subscription state")
 	// ErrPeriodNotStarted means that the caller's clock and the database's
 	// disagree about which period is running: the one that holds the instant
 	// has not begun. Nothing may be charged; ask again in a moment.

@@ -12,82 +12,75 @@ import (
 // clocks, and does nothing otherwise; so of any number of callers one rolls, and
 // the others find it done. It is the only way in which a subscription with an
 // interval renews: a lookup calls it for a row that is due, and whatever renews
-// in the background calls the same.
+// in the background calls the same. One that is set to end by now ends instead.
 //
 // One row is opened, for the period that runs now. Periods that passed unseen
-// are not invented; the gap shows between the rows' dates. The new row takes the
-// plan's newest revision, or keeps its terms if the plan left the catalog.
+// are not invented; the gap is noted in the new row, which takes the plan's
+// newest revision, or keeps its terms if the plan left the catalog.
 func (s *Store) roll(ctx context.Context, workspace string, at time.Time) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		due, now, err := lockDue(ctx, tx, workspace, at)
+		locked, err := lockWorkspace(ctx, tx, workspace)
+		if err != nil {
+			return err
+		}
+		if locked.active == "" {
+			return nil
+		}
+		now := locked.now
+		if at.Before(now) {
+			now = at
+		}
+		due, err := duePeriod(ctx, tx, locked.active, now)
 		if err != nil || due == nil {
 			return err
 		}
-		next, err := nextPeriod(ctx, tx, *due, now)
+		state := stateOf(*due)
+		if err := state.renewOrEnd(now); err != nil {
+			return err
+		}
+		terms, err := renewedTerms(ctx, tx, state.PlanKey, due)
 		if err != nil {
 			return err
 		}
-		if next, err = openNext(ctx, tx, next); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `UPDATE workspaces SET active_subscription_id = @next::uuid,
-			revision = revision + 1, updated_at = now() WHERE id = @id`,
-			pgx.NamedArgs{"id": workspace, "next": next.ID})
-		if err != nil {
-			return fmt.Errorf("activate period %s: %w", next.ID, err)
-		}
-		return nil
+		_, err = s.carryOut(ctx, tx, step{
+			workspace: locked, cause: "renewal",
+			moment: Moment{Last: due, Says: state, Terms: terms, Now: now},
+		})
+		return err
 	})
 }
 
-// lockDue locks the workspace and returns its active row if that is over, with
-// the earlier of the two clocks; else nil.
-func lockDue(ctx context.Context, tx pgx.Tx, workspace string, at time.Time) (*Subscription, time.Time, error) {
-	rows, err := tx.Query(ctx, `SELECT active_subscription_id::text FROM workspaces WHERE id = @id FOR UPDATE`,
-		pgx.NamedArgs{"id": workspace})
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("lock workspace: %w", err)
+func (s *SourceState) renewOrEnd(now time.Time) error {
+	if s.CancelAt != nil && !s.CancelAt.After(now) {
+		s.Status, s.EndedAt = StatusCanceled, s.CancelAt
+		return nil
 	}
-	active, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[*string])
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("lock workspace: %w", err)
-	}
-	if active == nil {
-		return nil, time.Time{}, nil
-	}
-	now, err := databaseNow(ctx, tx)
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read the database's clock: %w", err)
-	}
-	if at.Before(now) {
-		now = at
-	}
-	rows, err = tx.Query(ctx, `SELECT `+subscriptionColumns+` FROM subscriptions
-		WHERE id = @id::uuid AND closed_at IS NULL AND "interval" IS NOT NULL AND period_end <= @now`,
-		pgx.NamedArgs{"id": *active, "now": now})
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read period %s: %w", *active, err)
-	}
-	due, err := pgx.CollectRows(rows, scanSubscription)
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read period %s: %w", *active, err)
-	}
-	if len(due) == 0 {
-		return nil, time.Time{}, nil
-	}
-	return &due[0], now, nil
+	return s.renew(now)
 }
 
-func nextPeriod(ctx context.Context, tx pgx.Tx, due Subscription, now time.Time) (Subscription, error) {
-	snapshot := due.Snapshot
-	plan, err := latestPlan(ctx, tx, due.PlanKey)
+// duePeriod is the open row of the id if it is over and renews by itself.
+func duePeriod(ctx context.Context, tx pgx.Tx, id string, now time.Time) (*Subscription, error) {
+	rows, err := tx.Query(ctx, `SELECT `+subscriptionColumns+` FROM subscriptions
+		WHERE id = @id::uuid AND closed_at IS NULL AND "interval" IS NOT NULL AND period_end <= @now`,
+		pgx.NamedArgs{"id": id, "now": now})
 	if err != nil {
-		return Subscription{}, err
+		return nil, fmt.Errorf("read period %s: %w", id, err)
 	}
-	if plan != nil && !plan.Removed {
-		snapshot = snapshotOf(*plan)
+	return atMostOnePeriod(rows)
+}
+
+// renewedTerms are the newest terms of a plan. A subscription that is on it
+// already keeps what it had if the plan left the catalog.
+func renewedTerms(ctx context.Context, tx pgx.Tx, plan string, last *Subscription) (Snapshot, error) {
+	latest, err := latestPlan(ctx, tx, plan)
+	switch {
+	case err != nil:
+		return Snapshot{}, err
+	case latest != nil && !latest.Removed:
+		return snapshotOf(*latest), nil
+	case last != nil && last.PlanKey == plan:
+		return last.Snapshot, nil
+	default:
+		return Snapshot{}, unknownPlan(ctx, tx, plan)
 	}
-	period := due.Interval.Period(due.Anchor, now)
-	period.Start = later(period.Start, due.PeriodEnd)
-	return due.successor(period, snapshot)
 }

@@ -2,6 +2,7 @@ package subscriptions
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +15,10 @@ type StoreOptions struct {
 	// DenyUnknown refuses a workspace that the database has never seen with
 	// ErrNotEntitled instead of putting it on the default plan.
 	DenyUnknown bool
+	// Policy says how usage, payment and grace are treated.
+	Policy Policy
+	// Log hears what an operator should know of a transition; nil is silence.
+	Log *slog.Logger
 }
 
 // Store reads and writes plans, workspaces and periods in Postgres. It is safe
@@ -28,6 +33,9 @@ type Store struct {
 // NewStore makes a Store on a database that schemas.Migrate brought up to date.
 // The pool stays the caller's to close.
 func NewStore(pool *pgxpool.Pool, options StoreOptions) *Store {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
 	return &Store{pool: pool, options: options}
 }
 

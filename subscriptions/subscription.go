@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -20,17 +19,17 @@ const (
 	SourceSystem     Source = "system"
 )
 
-// The kinds of period rows that this package writes by itself. KindCycle stands
-// for every period that starts a fresh quota after another one.
+// How a period came about.
 const (
-	kindCreated = "created"
-	kindCycle   = "cycle"
-)
-
-const (
-	statusActive = "active"
-	// statusNone is PlanInfo.Status without a subscription.
-	statusNone = "none"
+	KindCreated = "created"
+	// KindCycle is the period that was due, or one opened by hand.
+	KindCycle    = "cycle"
+	KindTrialEnd = "trial_end"
+	// KindAnchorReset and KindPlanChange are periods that began before the one
+	// before them was over.
+	KindAnchorReset = "anchor_reset"
+	KindPlanChange  = "plan_change"
+	KindResume      = "resume"
 )
 
 // Subscription is one billing period of one subscription. All instants are UTC.
@@ -63,28 +62,46 @@ type Subscription struct {
 	// ClosedAt is when the period stopped counting, nil while it is open.
 	ClosedAt   *time.Time
 	PreviousID *string
-	CreatedAt  time.Time
+	// CancelAt is when the subscription is set to end, EndedAt when it did; nil if
+	// it is not or did not.
+	CancelAt *time.Time
+	EndedAt  *time.Time
+	// GapFrom is where the period before ended, if it ended before this one began.
+	GapFrom *time.Time
+	// UnpaidSince is where the first unpaid period began, nil unless past due.
+	UnpaidSince *time.Time
+	CreatedAt   time.Time
 }
 
 // Period is the row's span of time.
 func (s Subscription) Period() Period { return Period{Start: s.PeriodStart, End: s.PeriodEnd} }
 
+// Key names the subscription that the row is a period of.
+func (s Subscription) Key() SubscriptionKey {
+	return SubscriptionKey{Source: s.Source, Account: s.Account, Livemode: s.Livemode, SourceID: s.SourceID}
+}
+
 const subscriptionColumns = `id::text, workspace_id, source, source_id, account, livemode,
 	plan_key, plan_revision, snapshot, quantity, status, payment_state, kind,
 	period_start, period_end, usage_epoch, coalesce("interval", ''), anchor,
-	closed_at, previous_id::text, created_at`
+	closed_at, previous_id::text, cancel_at, ended_at, gap_from, unpaid_since, created_at`
 
-func scanSubscription(row pgx.CollectableRow) (Subscription, error) {
+func scanSubscription(row pgx.CollectableRow) (Subscription, error) { return scanSubscriptionAnd(row) }
+
+// scanSubscriptionAnd scans the columns that a query has after the row's own, too.
+func scanSubscriptionAnd(row pgx.CollectableRow, more ...any) (Subscription, error) {
 	var (
 		s        Subscription
 		snapshot []byte
 		interval string
 		anchor   *time.Time
 	)
-	err := row.Scan(&s.ID, &s.WorkspaceID, &s.Source, &s.SourceID, &s.Account, &s.Livemode,
+	err := row.Scan(append([]any{
+		&s.ID, &s.WorkspaceID, &s.Source, &s.SourceID, &s.Account, &s.Livemode,
 		&s.PlanKey, &s.PlanRevision, &snapshot, &s.Quantity, &s.Status, &s.PaymentState, &s.Kind,
 		&s.PeriodStart, &s.PeriodEnd, &s.UsageEpoch, &interval, &anchor,
-		&s.ClosedAt, &s.PreviousID, &s.CreatedAt)
+		&s.ClosedAt, &s.PreviousID, &s.CancelAt, &s.EndedAt, &s.GapFrom, &s.UnpaidSince, &s.CreatedAt,
+	}, more...)...)
 	if err != nil {
 		return Subscription{}, err
 	}
@@ -98,8 +115,10 @@ func scanSubscription(row pgx.CollectableRow) (Subscription, error) {
 	if anchor != nil {
 		s.Anchor = anchor.UTC()
 	}
-	if s.ClosedAt != nil {
-		*s.ClosedAt = s.ClosedAt.UTC()
+	for _, at := range []*time.Time{s.ClosedAt, s.CancelAt, s.EndedAt, s.GapFrom, s.UnpaidSince} {
+		if at != nil {
+			*at = at.UTC()
+		}
 	}
 	return s, nil
 }
@@ -121,10 +140,11 @@ func (s Subscription) anchorOrNull() *time.Time {
 
 const insertSubscriptionSQL = `INSERT INTO subscriptions (id, workspace_id, source, source_id, account, livemode,
 	plan_key, plan_revision, snapshot, quantity, status, payment_state, kind,
-	period_start, period_end, usage_epoch, "interval", anchor, previous_id)
+	period_start, period_end, usage_epoch, "interval", anchor, previous_id, cancel_at, gap_from, unpaid_since)
 VALUES (@id::uuid, @workspace, @source, @source_id, @account, @livemode,
 	@plan_key, @plan_revision, @snapshot, @quantity, @status, @payment_state, @kind,
-	@period_start, @period_end, @usage_epoch, nullif(@interval, ''), @anchor, @previous_id::uuid)
+	@period_start, @period_end, @usage_epoch, nullif(@interval, ''), @anchor, @previous_id::uuid,
+	@cancel_at, @gap_from, @unpaid_since)
 RETURNING ` + subscriptionColumns
 
 func insertSubscription(ctx context.Context, tx pgx.Tx, s Subscription) (Subscription, error) {
@@ -135,6 +155,7 @@ func insertSubscription(ctx context.Context, tx pgx.Tx, s Subscription) (Subscri
 		"status": s.Status, "payment_state": s.PaymentState, "kind": s.Kind,
 		"period_start": s.PeriodStart, "period_end": s.PeriodEnd, "usage_epoch": s.UsageEpoch,
 		"interval": s.Interval.String(), "anchor": s.anchorOrNull(), "previous_id": s.PreviousID,
+		"cancel_at": s.CancelAt, "gap_from": s.GapFrom, "unpaid_since": s.UnpaidSince,
 	})
 	if err != nil {
 		return Subscription{}, fmt.Errorf("open period: %w", err)
@@ -146,31 +167,6 @@ func insertSubscription(ctx context.Context, tx pgx.Tx, s Subscription) (Subscri
 	return written, nil
 }
 
-// successor is the row that follows old, with the same subscription and a fresh
-// quota, in the given period and on the given terms.
-func (s Subscription) successor(period Period, terms Snapshot) (Subscription, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Subscription{}, fmt.Errorf("make a subscription id: %w", err)
-	}
-	next := s
-	next.ID, next.UsageEpoch = id.String(), id.String()
-	next.Kind, next.PreviousID = kindCycle, &s.ID
-	next.PeriodStart, next.PeriodEnd = period.Start, period.End
-	next.setTerms(terms)
-	return next, nil
-}
-
 func (s *Subscription) setTerms(terms Snapshot) {
 	s.PlanKey, s.PlanRevision, s.Snapshot = terms.PlanKey, terms.PlanRevision, terms
-}
-
-// openNext closes a period at its successor's start and opens the successor.
-func openNext(ctx context.Context, tx pgx.Tx, next Subscription) (Subscription, error) {
-	_, err := tx.Exec(ctx, `UPDATE subscriptions SET closed_at = @at WHERE id = @id::uuid AND closed_at IS NULL`,
-		pgx.NamedArgs{"at": next.PeriodStart, "id": *next.PreviousID})
-	if err != nil {
-		return Subscription{}, fmt.Errorf("close period %s: %w", *next.PreviousID, err)
-	}
-	return insertSubscription(ctx, tx, next)
 }

@@ -31,7 +31,9 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plans := newPlanCache(subscriptions.NewStore(s.postgres, s.config.storeOptions()), s.config.PlanCacheTTL, &s.health.catalog, s.log)
+	options := s.config.storeOptions()
+	options.Log = s.log
+	plans := newPlanCache(subscriptions.NewStore(s.postgres, options), s.config.PlanCacheTTL, &s.health.catalog, s.log)
 	news, err := consumers.OpenInvalidations(ctx, consumers.InvalidationsOptions{
 		JetStream: js, Topology: s.config.topology(), Plans: plans, Log: s.log,
 	})

@@ -41,7 +41,7 @@ func rowOf(s *subscriptions.Subscription) *subscriptionRow {
 		ID: s.ID, WorkspaceID: s.WorkspaceID, Source: string(s.Source), SourceID: s.SourceID, Account: s.Account, Livemode: s.Livemode,
 		Status: s.Status, PaymentState: s.PaymentState, Kind: s.Kind, Quantity: s.Quantity,
 		PlanKey: s.PlanKey, PlanRevision: s.PlanRevision, PeriodStart: s.PeriodStart, PeriodEnd: s.PeriodEnd,
-		UsageEpoch: s.UsageEpoch, Interval: s.Interval.String(), ClosedAt: s.ClosedAt, PreviousID: s.PreviousID,
+		UsageEpoch: s.UsageEpoch, Interval: s.Interval.String(), CancelAt: s.CancelAt, ClosedAt: s.ClosedAt, PreviousID: s.PreviousID,
 	}
 }
 

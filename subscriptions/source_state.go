@@ -1,0 +1,94 @@
+package subscriptions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headroomhq/headroom/schemas"
+)
+
+// SubscriptionKey names a subscription at its source, over all its periods.
+type SubscriptionKey struct {
+	Source   Source
+	Account  string
+	Livemode bool
+	SourceID string
+}
+
+// SourceState is what a subscription's source says about it at one moment: the
+// whole of it, not a change.
+type SourceState struct {
+	WorkspaceID  string
+	Key          SubscriptionKey
+	Status       string
+	PaymentState string
+	PlanKey      string
+	Quantity     int32
+	// Period is the billing period that the source says is running.
+	Period Period
+	// Interval and Anchor are set where this package renews the subscription.
+	Interval Interval
+	Anchor   time.Time
+	// CancelAt is when it is set to end; EndedAt is when it did.
+	CancelAt *time.Time
+	EndedAt  *time.Time
+	// Kind is how the period came about, if the source says so; empty leaves it to
+	// be found out from the periods.
+	Kind string
+}
+
+// stateOf is a row as its source's word, to change what is new about it.
+func stateOf(s Subscription) SourceState {
+	return SourceState{
+		WorkspaceID: s.WorkspaceID, Key: s.Key(), Status: s.Status, PaymentState: s.PaymentState,
+		PlanKey: s.PlanKey, Quantity: s.Quantity, Period: s.Period(),
+		Interval: s.Interval, Anchor: s.Anchor, CancelAt: s.CancelAt,
+	}
+}
+
+// inUTC is the state in the zone and the precision in which it is stored, so that
+// an instant is compared with what became of it.
+func (s SourceState) inUTC() SourceState {
+	s.Period = Period{Start: stored(s.Period.Start), End: stored(s.Period.End)}
+	s.Anchor = stored(s.Anchor)
+	s.CancelAt, s.EndedAt = storedOrNil(s.CancelAt), storedOrNil(s.EndedAt)
+	return s
+}
+
+func stored(at time.Time) time.Time { return at.UTC().Truncate(time.Microsecond) }
+
+func storedOrNil(at *time.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	instant := stored(*at)
+	return &instant
+}
+
+// check reports every fault of the state that is no matter of what is known.
+func (s SourceState) check() error {
+	var faults []error
+	if !schemas.ValidID(s.WorkspaceID) {
+		faults = append(faults, fmt.Errorf("workspace %q: %s", s.WorkspaceID, idRule))
+	}
+	if s.Key.SourceID == "" {
+		faults = append(faults, errors.New("source id: is missing"))
+	}
+	if !s.Period.Start.Before(s.Period.End) {
+		faults = append(faults, fmt.Errorf("period: ends %s, which is not after its start %s",
+			s.Period.End.Format(time.RFC3339), s.Period.Start.Format(time.RFC3339)))
+	}
+	payments := []string{PaymentNone, PaymentPending, PaymentPaid, PaymentFailed}
+	if !slices.Contains(payments, s.PaymentState) {
+		faults = append(faults, fmt.Errorf("payment state %q: must be none, pending, paid or failed", s.PaymentState))
+	}
+	if s.Kind != "" && !slices.Contains(schemas.RenewalKinds, s.Kind) {
+		faults = append(faults, fmt.Errorf("kind %q: is not one of a period", s.Kind))
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: %w", ErrInvalidState, errors.Join(faults...))
+	}
+	return nil
+}
