@@ -85,7 +85,7 @@ func TestMigrateMakesTheTablesOfTheContract(t *testing.T) {
 	}
 	for _, want := range []string{
 		"denials", "executions", "ledger_applied", "outbox", "period_usage", "plan_revisions",
-		"subscription_changes", "subscriptions", "workspace_overrides", "workspaces",
+		"subscription_changes", "subscriptions", "workspaces",
 	} {
 		if !strings.Contains(" "+strings.Join(got, " ")+" ", " "+want+" ") {
 			t.Errorf("table %s is missing; there are %v", want, got)

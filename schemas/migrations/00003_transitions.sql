@@ -29,19 +29,6 @@ ALTER TABLE workspaces
 -- An election reads a workspace's open periods, few among all that ever were.
 CREATE INDEX subscriptions_open_of_workspace ON subscriptions (workspace_id) WHERE closed_at IS NULL;
 
--- What a workspace was granted beside its plan, for a limit or a feature by name.
--- The reason and the end are kept so that somebody can ask why, and until when.
-CREATE TABLE workspace_overrides (
-    workspace_id text        NOT NULL REFERENCES workspaces (id),
-    name         text        NOT NULL,
-    -- NULL is unlimited.
-    value        bigint      CHECK (value >= 0),
-    reason       text        NOT NULL,
-    expires_at   timestamptz,
-    created_at   timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (workspace_id, name)
-);
-
 -- Events to publish, written in the transaction of what they tell, so that neither
 -- exists without the other. The id is the event's and the message's.
 CREATE TABLE outbox (
