@@ -11,6 +11,8 @@
 //	    │                                                                              │
 //	    └─ completions, in order ─► ledger.go ─► Postgres ◄── decisions, in order ─────┘
 //
+//	outbox (Postgres) ─► relay.go ─► subscription.renewed, plan.invalidated
+//
 // A batch is what waits when a lane is free; nothing waits for a batch to fill. A
 // message is acknowledged only after everything that it asked for is stored, so a
 // crash at any point delivers it again, and the enforcer gives the answer

@@ -17,6 +17,14 @@ func (c *Consumers) KillAt(kind, step string, n int64) {
 	c.probe = k
 }
 
+// KillAt makes this relay end its process with SIGKILL when it passes a step for the
+// n-th time. See probe for the steps.
+func (r *Relay) KillAt(step string, n int64) {
+	k := &killer{nats: r.options.NATS, kind: kindRelay, step: step}
+	k.left.Store(n)
+	r.probe = k
+}
+
 type killer struct {
 	nats       *nats.Conn
 	kind, step string

@@ -12,5 +12,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(workerVariable) != "" {
 		os.Exit(work(os.Getenv, os.Stdin, os.Stderr))
 	}
+	if os.Getenv(relayVariable) != "" {
+		os.Exit(relayUntilKilled(os.Getenv, os.Stdin, os.Stderr))
+	}
 	schematest.Main(m)
 }

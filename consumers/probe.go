@@ -1,7 +1,7 @@
 package consumers
 
 // probe is told of each step that a process takes. Only tests have one that does
-// anything: it kills the process there. The kinds are those of messages, and "ledger";
+// anything: it kills the process there. The kinds are those of messages, "ledger" and "relay";
 // the steps of a message, in order:
 //
 //	pulled      a batch was received
@@ -14,7 +14,8 @@ package consumers
 //	buried      the dead letters are stored, their messages not ended yet
 //	settled     the acknowledgements are sent
 //
-// The ledger's are folding and folded, before and after Postgres has a batch.
+// The ledger's are folding and folded, before and after Postgres has a batch. The relay's are
+// publishing, sent and published of a wave, and marked, when Postgres has the end of a pass.
 type probe interface {
 	at(kind, step string)
 	// sending runs send, which publishes that many messages and awaits their

@@ -12,6 +12,8 @@
 //	admission ─ Cache.Lookup ─ miss ─ Store.PlanInfo ◄── workspaces, subscriptions
 //	                                     └─ roll: a period that is over gets its successor
 //
+//	news of all this ─ outbox, in the same transaction ─ Outbox.Relay ─► whoever publishes
+//
 // A subscription is a chain of rows, one for each billing period, and a renewal
 // is a new row with a new id. The quota counter is named by a row's usage epoch,
 // so a new period starts its count at zero without anything being deleted.

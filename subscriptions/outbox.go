@@ -10,12 +10,6 @@ import (
 	"github.com/headroomhq/headroom/schemas"
 )
 
-// The kinds of event that the outbox holds.
-const (
-	outboxRenewed     = "subscription.renewed"
-	outboxInvalidated = "plan.invalidated"
-)
-
 // notice is what is told of a transition besides its action.
 type notice struct {
 	workspace             lockedWorkspace
@@ -27,14 +21,14 @@ type notice struct {
 // locked, so the order in which they are written is the one in which they are true.
 func tell(ctx context.Context, tx pgx.Tx, action Action, n notice) error {
 	if action.Verb == VerbInsert || action.Verb == VerbRoll {
-		if err := enqueue(ctx, tx, n.workspace.id, outboxRenewed, renewed(action.Row)); err != nil {
+		if err := enqueue(ctx, tx, n.workspace.id, NewsRenewed, renewed(action.Row)); err != nil {
 			return err
 		}
 	}
 	if !n.invalidated {
 		return nil
 	}
-	return enqueue(ctx, tx, n.workspace.id, outboxInvalidated, schemas.PlanInvalidated{
+	return enqueue(ctx, tx, n.workspace.id, NewsInvalidated, schemas.PlanInvalidated{
 		WorkspaceID: n.workspace.id, PlanRevision: n.workspace.revision, Reason: n.reason(action),
 	})
 }

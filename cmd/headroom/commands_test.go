@@ -238,19 +238,6 @@ func TestAWorkspaceNeverSeenIsShownOnTheDefaultPlan(t *testing.T) {
 	}
 }
 
-func TestAnAssignmentThatNobodyCouldBeToldOfSaysSo(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t).with(map[string]string{"HEADROOM_NATS_URL": "nats://127.0.0.1:1"})
-	i.must("plans", "apply", demoCatalog)
-	_, stderr, err := i.run("workspaces", "assign", "ws", "--plan", "pro")
-	if err != nil {
-		t.Fatalf("the assignment is saved, but the command failed: %v", err)
-	}
-	if !strings.Contains(stderr, "could not be told") || !strings.Contains(stderr, "HEADROOM_PLAN_CACHE_TTL") {
-		t.Errorf("stderr has no word of it:\n%s", stderr)
-	}
-}
-
 func TestDecisionsShowWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)

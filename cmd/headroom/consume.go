@@ -20,6 +20,7 @@ import (
 //	planCache ◄── watch, Invalidations        the plans, kept current
 //	    └─► Enforcer ◄── ledger               the decisions
 //	            └─► Consumers                 events in, decisions out
+//	Outbox ─► Relay                           news of plans and periods out
 func (s *service) consume(ctx context.Context) error {
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -44,6 +45,12 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	relay, err := consumers.NewRelay(consumers.RelayOptions{
+		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Outbox: subscriptions.NewOutbox(s.postgres), Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
 	s.health.consumers.use(func(context.Context) error {
 		if !work.Ready() {
 			return errors.New("not all of them are consuming")
@@ -58,6 +65,7 @@ func (s *service) consume(ctx context.Context) error {
 		defer cancel()
 		return work.Run(ctx)
 	})
+	parts.Go(func() error { return relay.Run(ctx) })
 	parts.Go(func() error { return news.Run(current) })
 	parts.Go(func() error { return plans.watch(current) })
 	return parts.Wait()

@@ -10,7 +10,7 @@
 //	       │             └─ http: /healthz, /readyz (health.go)
 //	       ├─ dev ──── devstack: private services ── serve ── replay of a trace
 //	       ├─ migrate                       database and streams up to date
-//	       ├─ plans, workspaces             what holds, changed and shown; assign announces it
+//	       ├─ plans, workspaces             what holds, changed and shown; serve tells it
 //	       └─ decisions                     the ledger, and the stream behind it
 //
 // Settings are environment variables (settings.go). Results go to stdout, logs

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
@@ -102,19 +101,13 @@ func (c *workspacesAssignCmd) Run(ctx context.Context, p *program) error {
 		return &usageError{Err: err}
 	}
 	return p.withAdmin(ctx, func(a *admin) error {
-		store := a.subscriptions()
-		subscription, err := store.Assign(ctx, assignment)
+		subscription, err := a.subscriptions().Assign(ctx, assignment)
 		if errors.Is(err, subscriptions.ErrInvalidAssignment) {
 			return &usageError{Err: err}
 		}
 		if err != nil {
 			return err
 		}
-		workspace, err := store.Workspace(ctx, c.Workspace)
-		if err != nil {
-			return err
-		}
-		a.announce(ctx, schemas.PlanInvalidated{WorkspaceID: workspace.ID, PlanRevision: workspace.Revision, Reason: "assigned to plan " + c.Plan})
 		row := rowOf(&subscription)
 		if c.json() {
 			return writeIndented(p.stdout, row)
