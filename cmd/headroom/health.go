@@ -144,7 +144,7 @@ func (h *health) watch(ctx context.Context, log *slog.Logger, ready func()) {
 		case ctx.Err() != nil || now.Status == statusDraining:
 			return
 		case before != nil:
-			logChanges(log, before, now.Checks)
+			h.logChanges(log, before, now.Checks)
 			before = now.Checks
 		case now.Status == statusReady:
 			log.Info("ready")
@@ -160,10 +160,11 @@ func (h *health) watch(ctx context.Context, log *slog.Logger, ready func()) {
 	}
 }
 
-func logChanges(log *slog.Logger, before, now map[string]check) {
+// logChanges tells of services; of the catalog the plan cache tells.
+func (h *health) logChanges(log *slog.Logger, before, now map[string]check) {
 	for _, name := range sortedKeys(now) {
 		switch is := now[name]; {
-		case is.OK == before[name].OK:
+		case is.OK == before[name].OK || name == h.catalog.name:
 		case is.OK:
 			log.Info("service is back", "service", name)
 		default:
