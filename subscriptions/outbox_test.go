@@ -169,7 +169,8 @@ func TestAPassThatLosesItsSessionLeavesEverythingToAnother(t *testing.T) {
 	o := subscriptions.NewOutbox(pool)
 	writeNews(t, pool, "a", "b", "a")
 	p := &during{run: func() {
-		_, err := pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		// With a time, it waits until the session is gone, and its locks with it.
+		_, err := pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 			WHERE datname = current_database() AND state = 'idle in transaction'`)
 		if err != nil {
 			t.Error(err)
