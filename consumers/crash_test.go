@@ -16,8 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/headroomhq/headroom/consumers"
@@ -36,13 +34,15 @@ const workerVariable = "HEADROOM_TEST_WORKER"
 // crashBatch makes several batches of a test's messages.
 func crashBatch(o *consumers.Options) { o.BatchSize, o.Workers = 8, 1 }
 
-func work(getenv func(string) string, until io.Reader, log io.Writer) int {
+// untilKilled is a process of the test binary that works until its standard input
+// ends, or until the work kills it. It returns the exit code.
+func untilKilled(work func(context.Context, func(string) string, *slog.Logger) error, until io.Reader, log io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, until)
 		cancel()
 	}()
-	if err := consume(ctx, getenv, slog.New(slog.NewTextHandler(log, nil))); err != nil {
+	if err := work(ctx, os.Getenv, slog.New(slog.NewTextHandler(log, nil))); err != nil {
 		fmt.Fprintln(log, err)
 		return 1
 	}
@@ -50,15 +50,11 @@ func work(getenv func(string) string, until io.Reader, log io.Writer) int {
 }
 
 func consume(ctx context.Context, getenv func(string) string, log *slog.Logger) error {
-	nc, err := nats.Connect(getenv("NATS"))
+	nc, js, err := dial(getenv("NATS"))
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
 	pool, err := pgxpool.New(ctx, getenv("POSTGRES"))
 	if err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 // TestMain runs the tests, or is the process that a test started to be killed.
 func TestMain(m *testing.M) {
 	if os.Getenv(workerVariable) != "" {
-		os.Exit(work(os.Getenv, os.Stdin, os.Stderr))
+		os.Exit(untilKilled(consume, os.Stdin, os.Stderr))
 	}
 	if os.Getenv(relayVariable) != "" {
-		os.Exit(relayUntilKilled(os.Getenv, os.Stdin, os.Stderr))
+		os.Exit(untilKilled(relayProcess, os.Stdin, os.Stderr))
 	}
 	schematest.Main(m)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -23,19 +22,6 @@ import (
 // relayVariable makes the test binary a process that relays until its standard input ends,
 // or until it is killed at the step that the variable names: <step> <n-th passing>.
 const relayVariable = "HEADROOM_TEST_RELAY"
-
-func relayUntilKilled(getenv func(string) string, until io.Reader, log io.Writer) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		_, _ = io.Copy(io.Discard, until)
-		cancel()
-	}()
-	if err := relayProcess(ctx, getenv, slog.New(slog.NewTextHandler(log, nil))); err != nil {
-		fmt.Fprintln(log, err)
-		return 1
-	}
-	return 0
-}
 
 func relayProcess(ctx context.Context, getenv func(string) string, log *slog.Logger) error {
 	var step string

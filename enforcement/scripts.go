@@ -3,7 +3,6 @@ package enforcement
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -80,14 +79,11 @@ func (e *Enforcer) pipeline(ctx context.Context, calls []*call, send func(redis.
 	for i, c := range calls {
 		commands[i] = send(pipe, c)
 	}
-	_, err := pipe.Exec(ctx)
+	_, _ = pipe.Exec(ctx) // each command has its own error, also where all share one
 	for i, c := range calls {
 		c.reply, c.err = commands[i].Slice()
 		if c.err == nil && len(c.reply) < 2 {
 			c.err = fmt.Errorf("reply has %d values, at least 2 expected", len(c.reply))
-		}
-		if errors.Is(c.err, redis.Nil) && err != nil {
-			c.err = err
 		}
 		if c.err == nil {
 			e.clock.observe(integer(c.reply[1]), e.now())
