@@ -9,10 +9,13 @@ import (
 // Snapshot is what a period was opened with: the plan's terms, overrides
 // applied. A later revision of the plan does not change it.
 type Snapshot struct {
-	PlanKey      string                   `json:"plan_key"`
-	PlanRevision int64                    `json:"plan_revision"`
-	Limits       schemas.Limits           `json:"limits"`
-	Features     map[string]schemas.Limit `json:"features"`
+	PlanKey      string `json:"plan_key"`
+	PlanRevision int64  `json:"plan_revision"`
+	// QuotaInterval is how long a quota lasts inside a longer billing period: "month",
+	// or empty for as long as the period.
+	QuotaInterval string                   `json:"quota_interval,omitempty"`
+	Limits        schemas.Limits           `json:"limits"`
+	Features      map[string]schemas.Limit `json:"features"`
 }
 
 // Period is a half-open span of time [Start, End) in UTC.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headroomhq/headroom/consumers"
 	"github.com/headroomhq/headroom/enforcement"
+	"github.com/headroomhq/headroom/enforcement/client"
 	"github.com/headroomhq/headroom/enforcement/ledger"
 	"github.com/headroomhq/headroom/subscriptions"
 )
@@ -35,7 +36,7 @@ func (s *service) consume(ctx context.Context) error {
 	options := s.config.storeOptions()
 	options.Log = s.log
 	plans := newPlanCache(subscriptions.NewStore(s.postgres, options), s.config.PlanCacheTTL, &s.health.catalog, s.log)
-	news, err := consumers.OpenInvalidations(ctx, consumers.InvalidationsOptions{
+	news, err := client.OpenInvalidations(ctx, client.InvalidationsOptions{
 		JetStream: js, Topology: s.config.topology(), Plans: plans, Log: s.log,
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package consumers_test
+package client_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/headroomhq/headroom/consumers"
+	"github.com/headroomhq/headroom/enforcement/client"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
@@ -41,7 +41,7 @@ func (l listener) hears(t *testing.T, want told) {
 func listening(t *testing.T, js jetstream.JetStream) listener {
 	t.Helper()
 	heard := make(listener, 10)
-	news, err := consumers.OpenInvalidations(t.Context(), consumers.InvalidationsOptions{
+	news, err := client.OpenInvalidations(t.Context(), client.InvalidationsOptions{
 		JetStream: js, Topology: schemas.Topology{}, Plans: heard, Log: schematest.Logger(t),
 	})
 	if err != nil {
