@@ -35,7 +35,7 @@ func (c *Client) Admit(ctx context.Context, e Execution) (*Run, error) {
 	decision, err := a.wait(ctx)
 	c.inbox.forget(a.events...)
 	if e.Once && a.open > 0 && decision == nil {
-		c.returns.add(c, e)
+		c.returns.add(ctx, c, e)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("admit: %w", err)

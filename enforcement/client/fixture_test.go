@@ -79,7 +79,12 @@ func limits(set func(*schemas.Limits)) schemas.Limits {
 // newHeadroom starts to answer; lease is what a plan without a longest duration gets.
 func newHeadroom(t *testing.T, l schemas.Limits, lease time.Duration) *headroom {
 	t.Helper()
-	js := plansStream(t)
+	return newHeadroomOver(t, plansStream(t), l, lease)
+}
+
+// newHeadroomOver does so on a server of the caller's.
+func newHeadroomOver(t *testing.T, js jetstream.JetStream, l schemas.Limits, lease time.Duration) *headroom {
+	t.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	plan := onePlan{subscriptions.PlanInfo{
 		Revision: 1, UsageEpoch: epoch, Status: "active", SubscriptionID: "0197c3f0-0000-7000-8000-000000000001",
@@ -88,7 +93,7 @@ func newHeadroom(t *testing.T, l schemas.Limits, lease time.Duration) *headroom 
 		ReadAt:   now, Exact: true,
 	}}
 	h := &headroom{
-		t: t, nc: schematest.NATS(t), js: js, changed: make(chan struct{}),
+		t: t, nc: js.Conn(), js: js, changed: make(chan struct{}),
 		Enforcer: enforcement.New(enforcement.Options{
 			Redis: schematest.Redis(t), Plans: plan, Usage: unused{}, LeaseGrace: time.Minute, LeaseDefault: lease,
 		}),

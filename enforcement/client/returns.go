@@ -14,19 +14,26 @@ const mostReturns = 10_000
 // that nobody will run (see Execution.Once).
 type returns struct {
 	mu      sync.Mutex
-	waiting []Completion
+	waiting []giveBack
 	more    chan struct{}
+}
+
+// giveBack is an execution that was asked for in ctx, whose values go on.
+type giveBack struct {
+	ctx context.Context
+	Completion
 }
 
 func newReturns() *returns { return &returns{more: make(chan struct{}, 1)} }
 
-func (r *returns) add(c *Client, e Execution) {
+func (r *returns) add(ctx context.Context, c *Client, e Execution) {
+	back := giveBack{context.WithoutCancel(ctx), Completion{
+		WorkspaceID: e.WorkspaceID, ExecutionID: e.ID, Outcome: schemas.OutcomeNotStarted,
+	}}
 	r.mu.Lock()
 	full := len(r.waiting) >= mostReturns
 	if !full {
-		r.waiting = append(r.waiting, Completion{
-			WorkspaceID: e.WorkspaceID, ExecutionID: e.ID, Outcome: schemas.OutcomeNotStarted,
-		})
+		r.waiting = append(r.waiting, back)
 	}
 	r.mu.Unlock()
 	if full {
@@ -39,7 +46,7 @@ func (r *returns) add(c *Client, e Execution) {
 	}
 }
 
-func (r *returns) take() []Completion {
+func (r *returns) take() []giveBack {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.waiting
@@ -57,7 +64,7 @@ func (r *returns) work(c *Client) func() {
 			case <-r.more:
 			}
 			for _, each := range r.take() {
-				if err := c.Complete(context.Background(), each); err != nil {
+				if err := c.Complete(each.ctx, each.Completion); err != nil {
 					c.log.Warn("execution not given back, its lease ends by itself",
 						"workspace", each.WorkspaceID, "execution", each.ExecutionID, "error", err)
 				}
