@@ -16,6 +16,8 @@ const (
 	headerReply = "Headroom-Reply"
 	// longestAskAgain is what the pause between two questions grows to.
 	longestAskAgain = 10 * time.Second
+	// shortestAskAgain is the pause over a connection that comes and goes.
+	shortestAskAgain = 250 * time.Millisecond
 	// answersKept is how many answers to one call may wait to be looked at.
 	answersKept = 4
 )
@@ -50,6 +52,8 @@ type asking struct {
 	begun     time.Time
 	answers   chan *schemas.DecisionMade
 
+	// asked is when the last question was sent.
+	asked time.Time
 	// events are all that asked, open is how many of them have no answer yet.
 	events []string
 	open   int
@@ -62,15 +66,14 @@ type asking struct {
 
 // wait returns a decision that allows, or why there is none.
 func (a *asking) wait(ctx context.Context) (*schemas.DecisionMade, error) {
+	back := a.client.link.back()
 	pause := a.client.askAgain
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	back := a.client.link.back()
 	if err := a.ask(); err != nil {
 		return nil, err
 	}
 	for {
-		again := false
 		select {
 		case d := <-a.answers:
 			a.open--
@@ -88,30 +91,36 @@ func (a *asking) wait(ctx context.Context) (*schemas.DecisionMade, error) {
 				return nil, err
 			}
 		case <-timer.C:
-			again = true
+			if a.denied != nil {
+				return nil, newDenied(a.denied)
+			}
 			pause = min(2*pause, longestAskAgain)
 			timer.Reset(pause)
+			if err := a.ask(); err != nil {
+				return nil, err
+			}
 		case <-back:
 			// Answers of the meantime went to nobody.
-			back, again = a.client.link.back(), true
+			back, pause = a.client.link.back(), a.client.askAgain/2
+			timer.Reset(a.soon())
 		case <-ctx.Done():
 			return nil, a.undecided(ctx)
 		case <-a.client.done:
 			return nil, ErrClosed
 		}
-		if again && a.denied != nil {
-			return nil, newDenied(a.denied)
-		}
-		if again {
-			if err := a.ask(); err != nil {
-				return nil, err
-			}
-		}
 	}
+}
+
+// soon is when to ask again over a connection that is back: at once, unless the last
+// time was a moment ago, because a connection that comes and goes would else make
+// every call ask each time.
+func (a *asking) soon() time.Duration {
+	return max(min(a.client.askAgain, shortestAskAgain)-time.Since(a.asked), 0)
 }
 
 // ask publishes one more event. Its error is one that asking again won't mend.
 func (a *asking) ask() error {
+	a.asked = time.Now()
 	event := newID()
 	m, err := a.client.requested(a.execution, event)
 	if err != nil {

@@ -59,9 +59,6 @@ func TestTheDocumentedPermissionsAreEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (schemas.Topology{}).Ensure(t.Context(), js); err != nil {
-		t.Fatal(err)
-	}
 	newHeadroomOver(t, js, limits(nil), time.Hour)
 	nc := as("engine")
 	c, err := client.New(nc, client.Options{Source: "test-engine", Log: schematest.Logger(t), Timeout: 5 * time.Second})

@@ -14,8 +14,8 @@ import (
 
 // The pause before a message is sent again doubles.
 const (
-	firstPause   = 50 * time.Millisecond
-	longestPause = 2 * time.Second
+	firstResend   = 50 * time.Millisecond
+	longestResend = 2 * time.Second
 )
 
 // errNoServer means that nothing was sent because no server is connected.
@@ -39,7 +39,7 @@ func (c *Client) send(m *nats.Msg) (jetstream.PubAckFuture, error) {
 // same id, which the stream takes for the same message. It gives up when ctx
 // ends, the client is closed, or the server refuses for good.
 func (c *Client) store(ctx context.Context, m *nats.Msg) error {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for pause := firstResend; ; pause = min(2*pause, longestResend) {
 		back := c.link.back()
 		err := c.storeOnce(ctx, m)
 		if err == nil {

@@ -79,12 +79,19 @@ func limits(set func(*schemas.Limits)) schemas.Limits {
 // newHeadroom starts to answer; lease is what a plan without a longest duration gets.
 func newHeadroom(t *testing.T, l schemas.Limits, lease time.Duration) *headroom {
 	t.Helper()
-	return newHeadroomOver(t, plansStream(t), l, lease)
+	js, err := jetstream.New(schematest.NATS(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newHeadroomOver(t, js, l, lease)
 }
 
 // newHeadroomOver does so on a server of the caller's.
 func newHeadroomOver(t *testing.T, js jetstream.JetStream, l schemas.Limits, lease time.Duration) *headroom {
 	t.Helper()
+	if _, err := (schemas.Topology{}).Ensure(t.Context(), js); err != nil {
+		t.Fatal(err)
+	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	plan := onePlan{subscriptions.PlanInfo{
 		Revision: 1, UsageEpoch: epoch, Status: "active", SubscriptionID: "0197c3f0-0000-7000-8000-000000000001",
