@@ -174,6 +174,10 @@ func TestARunHearsWhatHeadroomSays(t *testing.T) {
 	defer stop()
 	unharmed, stopOther := other.Context(t.Context())
 	defer stopOther()
+	// The server has seen the subscription when it has acknowledged what came after it.
+	if err := run.Progress(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	// Somebody else counts the tasks of e1.
 	tasks := int64(3)
 	x := h.Extend(t.Context(), []enforcement.Progress{{WorkspaceID: "ws", ExecutionID: "e1", EventID: "1", EventSource: "counter", Tasks: &tasks}})[0]

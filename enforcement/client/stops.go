@@ -18,7 +18,9 @@ const stopsKept = 8192
 var runtimeMark = []byte(`"` + string(schemas.KindRuntime) + `"`)
 
 // stops hears the runtime denials of the executions that are worked on. It listens
-// to a workspace's decisions while one of its executions has a Context.
+// to a workspace's decisions while one of its executions has a Context. What the
+// engine's own progress brings about it hears for certain, because both go over one
+// connection in this order; somebody else's word in the first moment it may miss.
 type stops struct {
 	client *Client
 	heard  chan *nats.Msg
