@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,15 +19,9 @@ import (
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
-// outcomes are what a Headroom was told of executions, by id.
-type outcomes struct {
-	mu   sync.Mutex
-	told map[string]schemas.Outcome
-}
-
 // headroom answers as one whose workspaces are all on one plan, which tidepool has
 // used up.
-func headroom(t *testing.T) *outcomes {
+func headroom(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	nc := schematest.NATS(t)
 	js, err := jetstream.New(nc)
@@ -38,8 +31,7 @@ func headroom(t *testing.T) *outcomes {
 	if _, err := (schemas.Topology{}).Ensure(t.Context(), js); err != nil {
 		t.Fatal(err)
 	}
-	heard := &outcomes{told: make(map[string]schemas.Outcome)}
-	subscribe(t, nc, schemas.Topology{}.Requested("*"), func(m *nats.Msg) {
+	_, err = nc.Subscribe(schemas.Topology{}.Requested("*"), func(m *nats.Msg) {
 		event, err := schemas.Decode[schemas.ExecutionRequested](m.Subject, m.Data)
 		if err != nil {
 			t.Error(err)
@@ -55,24 +47,30 @@ func headroom(t *testing.T) *outcomes {
 			t.Error(err)
 		}
 	})
-	subscribe(t, nc, schemas.Topology{}.Completed("*"), func(m *nats.Msg) {
-		event, err := schemas.Decode[schemas.ExecutionCompleted](m.Subject, m.Data)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		heard.mu.Lock()
-		defer heard.mu.Unlock()
-		heard.told[event.Data.ExecutionID] = event.Data.Outcome
-	})
-	return heard
-}
-
-func subscribe(t *testing.T, nc *nats.Conn, subject string, take nats.MsgHandler) {
-	t.Helper()
-	if _, err := nc.Subscribe(subject, take); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// told is what the stream has of the executions' outcomes, by id.
+func told(t *testing.T, js jetstream.JetStream) map[string]schemas.Outcome {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), schemas.Topology{}.Stream(schemas.StreamExecutions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]schemas.Outcome)
+	for sequence := uint64(1); sequence <= stream.CachedInfo().State.LastSeq; sequence++ {
+		m, err := stream.GetMsg(t.Context(), sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event, err := schemas.Decode[schemas.ExecutionCompleted](m.Subject, m.Data); err == nil {
+			all[event.Data.ExecutionID] = event.Data.Outcome
+		}
+	}
+	return all
 }
 
 func decide(event schemas.Event[schemas.ExecutionRequested]) schemas.DecisionMade {
@@ -110,7 +108,7 @@ func open(t *testing.T, timeout time.Duration) *client.Client {
 
 func TestTheSamplesEndAsTheirPlansAllow(t *testing.T) {
 	t.Parallel()
-	heard := headroom(t)
+	js := headroom(t)
 	var screen strings.Builder
 	if err := engine.New(open(t, time.Minute), &screen).Run(t.Context(), engine.Samples("1")); err != nil {
 		t.Fatal(err)
@@ -131,12 +129,10 @@ func TestTheSamplesEndAsTheirPlansAllow(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("the screen (-want +got):\n%s", diff)
 	}
-	heard.mu.Lock()
-	defer heard.mu.Unlock()
 	if diff := cmp.Diff(map[string]schemas.Outcome{
 		"harvest-report-1": schemas.OutcomeSucceeded, "morning-menu-1": schemas.OutcomeSucceeded,
 		"wedding-album-1": schemas.OutcomeCanceled, "archive-1": schemas.OutcomeCanceled, "customs-form-1": schemas.OutcomeFailed,
-	}, heard.told); diff != "" {
+	}, told(t, js)); diff != "" {
 		t.Errorf("what Headroom was told (-want +got):\n%s", diff)
 	}
 }
