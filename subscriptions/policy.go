@@ -60,6 +60,10 @@ func standingOf(status string) standing {
 // of the period that is not paid.
 const DefaultPastDueGrace = 14 * 24 * time.Hour
 
+// DefaultOverdueGrace is how long a period goes on after its end while its source
+// has said nothing of the next one.
+const DefaultOverdueGrace = 72 * time.Hour
+
 // Policy is what an installation decides about transitions. The zero Policy has
 // the defaults.
 type Policy struct {
@@ -74,6 +78,8 @@ type Policy struct {
 	HoldUnpaid bool
 	// PastDueGrace is DefaultPastDueGrace if 0; below 0 there is none.
 	PastDueGrace time.Duration
+	// OverdueGrace is DefaultOverdueGrace if 0; below 0 there is none.
+	OverdueGrace time.Duration
 }
 
 // Entitled reports whether an open period's status lets the workspace use its
