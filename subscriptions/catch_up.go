@@ -37,7 +37,7 @@ func (s *Store) catchUpLocked(ctx context.Context, tx pgx.Tx, locked lockedWorks
 	if err != nil {
 		return lockedWorkspace{}, err
 	}
-	o := outcome{workspace: locked, now: locked.now, open: open}
+	o := outcome{workspace: locked, now: locked.now, openKnown: true}
 	for _, c := range open {
 		moment, err := passing(ctx, tx, c.Subscription, locked.now)
 		if err != nil {
@@ -47,7 +47,7 @@ func (s *Store) catchUpLocked(ctx context.Context, tx pgx.Tx, locked lockedWorks
 		if err != nil {
 			return lockedWorkspace{}, fmt.Errorf("subscription %s: %w", c.ID, err)
 		}
-		o.add(action)
+		o.add(c, action)
 	}
 	next, err := s.settle(ctx, tx, o)
 	if err != nil {
