@@ -193,6 +193,20 @@ func TestTheOutboxHoldsWhatTheContractSays(t *testing.T) {
 	if _, err := schemas.Encode(schemas.NewEvent("test", events[2].ID, noon, got)); err != nil {
 		t.Errorf("renewed is no valid event: %v", err)
 	}
+	ended := running(t, pool, "sub_1", "pro")
+	ended.Status = "canceled"
+	closed := follow(t, s, ended)
+	want.Kind, want.PeriodEnd = "ended", next.PeriodEnd // it ended before the last period began
+	var end schemas.SubscriptionRenewed
+	if err := json.Unmarshal(outbox(t, pool)[4].Body, &end); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, end); diff != "" || closed.ID != next.ID {
+		t.Errorf("ended (-want +got):\n%s", diff)
+	}
+	if _, err := schemas.Encode(schemas.NewEvent("test", events[2].ID, noon, end)); err != nil {
+		t.Errorf("ended is no valid event: %v", err)
+	}
 	var invalidated schemas.PlanInvalidated
 	if err := json.Unmarshal(events[3].Body, &invalidated); err != nil {
 		t.Fatal(err)

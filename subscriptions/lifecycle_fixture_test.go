@@ -3,6 +3,7 @@ package subscriptions_test
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,22 +20,24 @@ const lifecyclePatience = 60 * time.Second
 // is stopped or the test ends.
 func lifecycle(t testing.TB, policy subscriptions.Policy, log *slog.Logger) (stop func()) {
 	t.Helper()
-	pool, err := pgxpool.New(context.Background(), schematest.PostgresURL(t))
+	pool, err := pgxpool.New(t.Context(), schematest.PostgresURL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := subscriptions.NewStore(pool, subscriptions.StoreOptions{Policy: policy})
 	l := subscriptions.NewLifecycle(s, subscriptions.LifecycleOptions{Glance: 20 * time.Millisecond, Log: log})
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
+	var once sync.Once
 	stop = func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the worker ended with %v", err)
-		}
-		ended <- nil
-		pool.Close()
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("the worker ended with %v", err)
+			}
+			pool.Close()
+		})
 	}
 	t.Cleanup(stop)
 	return stop
@@ -64,7 +67,8 @@ func nothingDue(t testing.TB, pool *pgxpool.Pool) {
 // dueRows is -1 while Postgres is away.
 func dueRows(pool *pgxpool.Pool) int {
 	n := -1
-	_ = pool.QueryRow(context.Background(), `SELECT count(*) FROM subscriptions WHERE closed_at IS NULL AND due_at <= now()`).Scan(&n)
+	_ = pool.QueryRow(context.Background(), `SELECT count(*) FROM subscriptions
+		WHERE closed_at IS NULL AND (due_at <= now() OR "interval" IS NOT NULL AND period_end <= now())`).Scan(&n)
 	return n
 }
 
@@ -110,4 +114,34 @@ func wantRenewedOnce(t testing.TB, pool *pgxpool.Pool, workspaces int64) {
 			t.Errorf("%s: %d, want %d", what, n, workspaces)
 		}
 	}
+}
+
+// elapse lets time pass, by moving all of the subscriptions into the past.
+func elapse(t testing.TB, pool *pgxpool.Pool, d time.Duration) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), `UPDATE subscriptions SET
+		period_start = period_start - $1::interval, period_end = period_end - $1, billing_start = billing_start - $1,
+		billing_end = billing_end - $1, anchor = anchor - $1, cancel_at = cancel_at - $1, closed_at = closed_at - $1,
+		unpaid_since = unpaid_since - $1, overdue_since = overdue_since - $1, due_at = due_at - $1`, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// caughtUp runs a test twice: with what time has done carried out by a lookup alone,
+// and by a worker alone.
+func caughtUp(t *testing.T, test func(t *testing.T, catchUp func(*subscriptions.Store, *pgxpool.Pool))) {
+	t.Helper()
+	t.Run("by a lookup", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(s *subscriptions.Store, pool *pgxpool.Pool) { planInfo(t, s, now(t, pool)) })
+	})
+	t.Run("by the worker", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(_ *subscriptions.Store, pool *pgxpool.Pool) {
+			stop := lifecycle(t, subscriptions.Policy{}, schematest.Logger(t))
+			nothingDue(t, pool)
+			stop()
+		})
+	})
 }
