@@ -42,20 +42,17 @@ func TestAssignBeginsATrial(t *testing.T) {
 
 func TestAssignAfterATrial(t *testing.T) {
 	t.Parallel()
+	s, _ := newStore(t)
+	apply(t, s)
 	for after, c := range map[string]struct {
 		kind     string
 		previous bool
 	}{"convert": {"trial_end", true}, "default": {"trial_end", true}, "expire": {"created", false}} {
-		t.Run(after, func(t *testing.T) {
-			t.Parallel()
-			s, _ := newStore(t)
-			apply(t, s)
-			trial := assign(t, s, subscriptions.Assignment{Trial: "14d", AfterTrial: after, Now: noon})
-			row := assign(t, s, subscriptions.Assignment{Now: noon.AddDate(0, 0, 20)})
-			if row.ID == trial.ID || row.Kind != c.kind || row.Status != "active" || row.PlanKey != "pro" || (row.PreviousID != nil) != c.previous {
-				t.Errorf("row is %+v", row)
-			}
-		})
+		trial := assign(t, s, subscriptions.Assignment{WorkspaceID: after, Trial: "14d", AfterTrial: after, Now: noon})
+		row := assign(t, s, subscriptions.Assignment{WorkspaceID: after, Now: noon.AddDate(0, 0, 20)})
+		if row.ID == trial.ID || row.Kind != c.kind || row.Status != "active" || row.PlanKey != "pro" || (row.PreviousID != nil) != c.previous {
+			t.Errorf("%s: row is %+v", after, row)
+		}
 	}
 }
 

@@ -137,36 +137,43 @@ func TestAnUnpaidPeriodIsHeldWhileTheOldOneGoesOn(t *testing.T) {
 
 func TestAHoldEnds(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	_, pool := newStore(t)
+	s := subscriptions.NewStore(pool, subscriptions.StoreOptions{Policy: subscriptions.Policy{HoldUnpaid: true}})
+	apply(t, s)
+	start := now(t, pool).Add(-time.Hour).Truncate(time.Second)
+	for ws, c := range map[string]struct {
 		says   func(*subscriptions.SourceState)
 		passes time.Duration
 	}{
-		"when the period is unpaid for good":          {func(s *subscriptions.SourceState) { s.Status = "unpaid" }, 0},
-		"when it is canceled":                         {func(s *subscriptions.SourceState) { s.Status = "canceled" }, 0},
-		"when its grace is over":                      {func(s *subscriptions.SourceState) { s.Status = "past_due" }, subscriptions.DefaultPastDueGrace},
-		"with the period that waits, not paid at all": {func(*subscriptions.SourceState) {}, 31 * 24 * time.Hour},
+		"unpaid-for-good":     {func(s *subscriptions.SourceState) { s.Status = "unpaid" }, 0},
+		"canceled":            {func(s *subscriptions.SourceState) { s.Status = "canceled" }, 0},
+		"its-grace-is-over":   {func(s *subscriptions.SourceState) { s.Status = "past_due" }, subscriptions.DefaultPastDueGrace},
+		"over-without-a-word": {func(*subscriptions.SourceState) {}, 31 * 24 * time.Hour},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, pool := newStore(t)
-			s := subscriptions.NewStore(pool, subscriptions.StoreOptions{Policy: subscriptions.Policy{HoldUnpaid: true}})
-			apply(t, s)
-			state, row := overAnHourAgo(t, s, pool)
-			state = nextPeriod(state)
-			state.PaymentState = "pending"
-			follow(t, s, state)
-			if got := planInfo(t, s, now(t, pool)); got.SubscriptionID != row.ID {
-				t.Fatalf("held: %+v", got)
+		info := func() subscriptions.PlanInfo {
+			info, err := s.PlanInfo(t.Context(), ws, now(t, pool))
+			if err != nil {
+				t.Fatal(err)
 			}
-			c.says(&state)
-			follow(t, s, state)
-			elapse(t, pool, c.passes)
-			if got := planInfo(t, s, now(t, pool)); got.SubscriptionID != "" || got.Snapshot.PlanKey != "free" {
-				t.Errorf("no longer held: %+v", got)
-			}
-			if w := workspace(t, s, "acme"); w.Subscription != nil {
-				t.Errorf("the workspace points to %+v", w.Subscription)
-			}
-		})
+			return info
+		}
+		state := running(t, pool, ws, "pro")
+		state.WorkspaceID, state.Period = ws, subscriptions.Period{Start: start.AddDate(0, -1, 0), End: start}
+		row := follow(t, s, state)
+		state = nextPeriod(state)
+		state.PaymentState = "pending"
+		follow(t, s, state)
+		if got := info(); got.SubscriptionID != row.ID {
+			t.Fatalf("%s, held: %+v", ws, got)
+		}
+		c.says(&state)
+		follow(t, s, state)
+		elapse(t, pool, c.passes)
+		if got := info(); got.SubscriptionID != "" || got.Snapshot.PlanKey != "free" {
+			t.Errorf("%s, no longer held: %+v", ws, got)
+		}
+		if w := workspace(t, s, ws); w.Subscription != nil {
+			t.Errorf("%s points to %+v", ws, w.Subscription)
+		}
 	}
 }

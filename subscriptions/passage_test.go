@@ -101,42 +101,50 @@ func TestEntitledByWhatTimeHasMadeOfIt(t *testing.T) {
 
 func TestATrialThatIsOver(t *testing.T) {
 	t.Parallel()
-	for after, want := range map[string]struct{ plan, status, kind, news string }{
-		"convert": {"pro", "active", "trial_end", "renewed trial_end"},
-		"expire":  {"free", "none", "", "renewed ended"},
-		"default": {"free", "active", "trial_end", "renewed trial_end"},
-	} {
-		t.Run(after, func(t *testing.T) {
-			t.Parallel()
-			caughtUp(t, func(t *testing.T, catchUp func(*subscriptions.Store, *pgxpool.Pool)) {
-				s, pool := newStore(t)
-				apply(t, s)
-				start := now(t, pool).Add(-15 * 24 * time.Hour).Truncate(time.Second)
-				trial := assign(t, s, subscriptions.Assignment{Trial: "14d", AfterTrial: after, Start: &start, Now: start.Add(time.Hour)})
-				end := start.Add(14 * 24 * time.Hour)
-				if trial.Status != "trialing" || !trial.PeriodEnd.Equal(end) || !trial.Anchor.Equal(end) || trial.AfterTrial != after {
-					t.Fatalf("the trial is %+v", trial)
-				}
-				if during := planInfo(t, s, end.Add(-1)); during.SubscriptionID != trial.ID || during.Status != "trialing" {
-					t.Errorf("during the trial: %+v", during)
-				}
-				catchUp(s, pool)
-				got := planInfo(t, s, now(t, pool))
-				if got.Snapshot.PlanKey != want.plan || got.Status != want.status || got.UsageEpoch == trial.UsageEpoch || got.Revision != 2 {
-					t.Errorf("after the trial: %+v", got)
-				}
-				wantTold(t, pool, "renewed created", "invalidated 1", want.news, "invalidated 2")
-				last := history(t, s, "acme")[0]
-				if want.kind == "" {
-					if last.ID != trial.ID || last.Status != "canceled" || !last.EndedAt.Equal(end) {
-						t.Errorf("row is %+v", last)
-					}
-				} else if last.Kind != want.kind || !last.PeriodStart.Equal(end) || last.AfterTrial != "" || last.UsageEpoch != last.ID ||
-					!last.PeriodEnd.Equal(subscriptions.Monthly.Period(end, end).End) {
-					t.Errorf("row is %+v", last)
-				}
-			})
-		})
+	caughtUp(t, func(t *testing.T, catchUp func(*subscriptions.Store, *pgxpool.Pool)) {
+		s, pool := newStore(t)
+		apply(t, s)
+		start := now(t, pool).Add(-15 * 24 * time.Hour).Truncate(time.Second)
+		end := start.Add(14 * 24 * time.Hour)
+		for after, want := range map[string]struct{ plan, status, kind, news string }{
+			"convert": {"pro", "active", "trial_end", "renewed trial_end"},
+			"expire":  {"free", "none", "", "renewed ended"},
+			"default": {"free", "active", "trial_end", "renewed trial_end"},
+		} {
+			execute(t, pool, `DELETE FROM outbox`)
+			trial := assign(t, s, subscriptions.Assignment{Trial: "14d", AfterTrial: after, Start: &start, Now: start.Add(time.Hour)})
+			if trial.Status != "trialing" || !trial.PeriodEnd.Equal(end) || !trial.Anchor.Equal(end) || trial.AfterTrial != after {
+				t.Fatalf("%s: the trial is %+v", after, trial)
+			}
+			if during := planInfo(t, s, end.Add(-1)); during.SubscriptionID != trial.ID || during.Status != "trialing" {
+				t.Errorf("%s: during the trial: %+v", after, during)
+			}
+			catchUp(s, pool)
+			got := planInfo(t, s, now(t, pool))
+			if got.Snapshot.PlanKey != want.plan || got.Status != want.status || got.UsageEpoch == trial.UsageEpoch || got.Revision != 2 {
+				t.Errorf("%s: after the trial: %+v", after, got)
+			}
+			wantTold(t, pool, "renewed created", "invalidated 1", want.news, "invalidated 2")
+			wantAfterTrial(t, history(t, s, "acme")[0].Subscription, trial, want.kind)
+			execute(t, pool, `TRUNCATE subscriptions, subscription_changes, workspaces CASCADE`)
+		}
+	})
+}
+
+// wantAfterTrial checks a workspace's newest row after a trial: of the kind, or the
+// trial itself, ended, if there is none.
+func wantAfterTrial(t *testing.T, last, trial subscriptions.Subscription, kind string) {
+	t.Helper()
+	end := trial.PeriodEnd
+	if kind == "" {
+		if last.ID != trial.ID || last.Status != "canceled" || !last.EndedAt.Equal(end) {
+			t.Errorf("row is %+v", last)
+		}
+		return
+	}
+	if last.Kind != kind || !last.PeriodStart.Equal(end) || last.AfterTrial != "" || last.UsageEpoch != last.ID ||
+		!last.PeriodEnd.Equal(subscriptions.Monthly.Period(end, end).End) {
+		t.Errorf("row is %+v", last)
 	}
 }
 

@@ -1,7 +1,6 @@
 package subscriptions_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -157,14 +156,14 @@ func TestAMovedEndMovesTheQuotasEnd(t *testing.T) {
 
 // chain looks a workspace up where each of its periods ends, and lists their starts
 // until there are as many.
-func chain(t *testing.T, s *subscriptions.Store, from time.Time, periods int) []string {
+func chain(t *testing.T, s *subscriptions.Store, ws string, from time.Time, periods int) []string {
 	t.Helper()
 	var starts []string
 	epochs := map[string]bool{}
 	for at := from; len(starts) < periods; {
-		info := planInfo(t, s, at)
-		if !info.Period.Contains(at) || epochs[info.UsageEpoch] {
-			t.Fatalf("at %s: %+v", at, info)
+		info, err := s.PlanInfo(t.Context(), ws, at)
+		if err != nil || !info.Period.Contains(at) || epochs[info.UsageEpoch] {
+			t.Fatalf("at %s: %+v, %v", at, info, err)
 		}
 		epochs[info.UsageEpoch] = true
 		starts = append(starts, info.Period.Start.Format(time.DateOnly))
@@ -175,38 +174,33 @@ func chain(t *testing.T, s *subscriptions.Store, from time.Time, periods int) []
 
 func TestChainsOfRenewalsKeepTheirDay(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		start, interval, quota string
-		want                   []string
+	s, pool := newStore(t)
+	apply(t, s, "rank: 10", "rank: 10\n    quota_interval: month")
+	for ws, c := range map[string]struct {
+		start, interval, plan string
+		want                  []string
 	}{
-		{"2019-12-31", "month", "", []string{
+		"month": {"2019-12-31", "month", "free", []string{
 			"2019-12-31", "2020-01-31", "2020-02-29", "2020-03-31", "2020-04-30", "2020-05-31", "2020-06-30", "2020-07-31",
 			"2020-08-31", "2020-09-30", "2020-10-31", "2020-11-30", "2020-12-31", "2021-01-31", "2021-02-28", "2021-03-31",
 		}},
-		{"2016-02-29", "year", "", []string{"2016-02-29", "2017-02-28", "2018-02-28", "2019-02-28", "2020-02-29", "2021-02-28"}},
-		{"2016-02-29", "year", "month", []string{
+		"year": {"2016-02-29", "year", "free", []string{"2016-02-29", "2017-02-28", "2018-02-28", "2019-02-28", "2020-02-29", "2021-02-28"}},
+		"year-in-months": {"2016-02-29", "year", "pro", []string{
 			"2016-02-29", "2016-03-29", "2016-04-29", "2016-05-29", "2016-06-29", "2016-07-29", "2016-08-29", "2016-09-29", "2016-10-29",
 			"2016-11-29", "2016-12-29", "2017-01-29", "2017-02-28", "2017-03-29",
 		}},
-		{"2020-01-31", "40d", "month", []string{"2020-01-31", "2020-02-29", "2020-03-11", "2020-04-11", "2020-04-20", "2020-05-20", "2020-05-30"}},
+		"days-in-months": {"2020-01-31", "40d", "pro", []string{
+			"2020-01-31", "2020-02-29", "2020-03-11", "2020-04-11", "2020-04-20", "2020-05-20", "2020-05-30",
+		}},
 	} {
-		t.Run(fmt.Sprint(c.interval, c.quota), func(t *testing.T) {
-			t.Parallel()
-			s, pool := newStore(t)
-			if c.quota == "" {
-				apply(t, s)
-			} else {
-				apply(t, s, "rank: 10", "rank: 10\n    quota_interval: month")
-			}
-			start := instant(t, c.start)
-			assign(t, s, subscriptions.Assignment{Interval: c.interval, Start: &start, Now: start.Add(time.Hour)})
-			if diff := cmp.Diff(c.want, chain(t, s, start.Add(time.Hour), len(c.want))); diff != "" {
-				t.Errorf("starts (-want +got):\n%s", diff)
-			}
-			if n := count(t, pool, `SELECT count(*) FROM subscriptions WHERE gap_from IS NOT NULL`); n != 0 {
-				t.Errorf("%d rows have a gap", n)
-			}
-		})
+		start := instant(t, c.start)
+		assign(t, s, subscriptions.Assignment{WorkspaceID: ws, PlanKey: c.plan, Interval: c.interval, Start: &start, Now: start.Add(time.Hour)})
+		if diff := cmp.Diff(c.want, chain(t, s, ws, start.Add(time.Hour), len(c.want))); diff != "" {
+			t.Errorf("%s: starts (-want +got):\n%s", ws, diff)
+		}
+	}
+	if n := count(t, pool, `SELECT count(*) FROM subscriptions WHERE gap_from IS NOT NULL`); n != 0 {
+		t.Errorf("%d rows have a gap", n)
 	}
 }
 
