@@ -119,6 +119,9 @@ func planText(p *Plan) []text {
 		{keyDefault, strconv.FormatBool(p.Default)},
 		{keyRank, strconv.FormatInt(int64(p.Rank), 10)},
 	}
+	if p.QuotaInterval != "" {
+		list = append(list, text{keyQuotaInterval, p.QuotaInterval})
+	}
 	list = append(list, termsText(p.Limits, p.Features)...)
 	return append(list, text{keyStripePrices, strings.Join(prices, ", ")})
 }

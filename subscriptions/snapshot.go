@@ -11,10 +11,11 @@ import (
 // snapshotOf are the terms of a plan's revision.
 func snapshotOf(plan PlanRevision) Snapshot {
 	return Snapshot{
-		PlanKey:      plan.Key,
-		PlanRevision: plan.Revision,
-		Limits:       plan.Limits,
-		Features:     plan.Features,
+		PlanKey:       plan.Key,
+		PlanRevision:  plan.Revision,
+		QuotaInterval: plan.QuotaInterval,
+		Limits:        plan.Limits,
+		Features:      plan.Features,
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 //	  └─► Enforcer ◄── ledger                 the decisions
 //	          └─► Consumers                   events in, decisions out
 //	Outbox ─► Relay                           news of plans and periods out
+//	Lifecycle                                 what time does to subscriptions
 func (s *service) consume(ctx context.Context) error {
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -33,7 +34,10 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plans, err := s.plans(js)
+	options := s.config.storeOptions()
+	options.Log = s.log
+	store := subscriptions.NewStore(s.postgres, options)
+	plans, err := s.plans(js, store)
 	if err != nil {
 		return err
 	}
@@ -64,15 +68,16 @@ func (s *service) consume(ctx context.Context) error {
 		return work.Run(ctx)
 	})
 	running.Go(func() error { return relay.Run(ctx) })
+	running.Go(func() error {
+		return subscriptions.NewLifecycle(store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)
+	})
 	running.Go(func() error { return plans.Run(current) })
 	return running.Wait()
 }
 
-func (s *service) plans(js jetstream.JetStream) (*client.Plans, error) {
-	options := s.config.storeOptions()
-	options.Log = s.log
+func (s *service) plans(js jetstream.JetStream, store *subscriptions.Store) (*client.Plans, error) {
 	return client.NewPlans(client.PlansOptions{
-		Source:    newPlanSource(subscriptions.NewStore(s.postgres, options), &s.health.catalog),
+		Source:    newPlanSource(store, &s.health.catalog),
 		JetStream: js, Topology: s.config.topology(), TTL: s.config.PlanCacheTTL, Applied: s.metrics.applied, Log: s.log,
 	})
 }
