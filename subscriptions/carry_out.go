@@ -28,6 +28,9 @@ func (s *Store) carryOut(ctx context.Context, tx pgx.Tx, step step) (Subscriptio
 		return Subscription{}, fmt.Errorf("make a subscription id: %w", err)
 	}
 	step.moment.NextID, step.moment.Policy = id.String(), s.options.Policy
+	if step.moment.Terms, err = withOverrides(ctx, tx, step); err != nil {
+		return Subscription{}, err
+	}
 	action := Transition(step.moment)
 	if action.UnknownStatus != "" {
 		s.options.Log.WarnContext(ctx, "subscription has an unknown status, the last known one stays in force",

@@ -64,6 +64,7 @@ type reading struct {
 	// active is the open row that the workspace points to, nil without one.
 	active      *activePeriod
 	defaultPlan *PlanRevision
+	overrides   []Override
 	readAt      time.Time
 }
 
@@ -85,7 +86,7 @@ func (r reading) at(at time.Time, options StoreOptions) (PlanInfo, error) {
 		return PlanInfo{}, fmt.Errorf("%w: subscription %s begins %s, asked for %s", ErrPeriodNotStarted,
 			r.active.id, r.active.period.Start.Format(time.RFC3339Nano), at.Format(time.RFC3339Nano))
 	case at.Before(r.active.period.End):
-		return r.onSubscription(), nil
+		return r.onSubscription(at), nil
 	case !r.active.renews:
 		return r.onDefault(at)
 	case r.readAt.Before(r.active.period.End):
@@ -111,7 +112,8 @@ func (r reading) onDefault(at time.Time) (PlanInfo, error) {
 	info := r.info()
 	info.Period = CalendarMonth(at)
 	info.UsageEpoch = DefaultEpoch(info.Period.Start)
-	info.Snapshot = snapshotOf(*r.defaultPlan)
+	info.Snapshot = snapshotOf(*r.defaultPlan).with(liveOverrides(r.overrides, at))
+	info.ValidUntil = info.Snapshot.validUntil()
 	return info, nil
 }
 
@@ -119,15 +121,17 @@ func (r reading) onDefault(at time.Time) (PlanInfo, error) {
 // that begins at start.
 func DefaultEpoch(start time.Time) string { return "default." + start.UTC().Format("2006-01") }
 
-func (r reading) onSubscription() PlanInfo {
+func (r reading) onSubscription(at time.Time) PlanInfo {
 	info := r.info()
 	info.SubscriptionID, info.Status, info.UsageEpoch = r.active.id, r.active.status, r.active.usageEpoch
-	info.Period, info.Snapshot = r.active.period, r.active.snapshot
+	info.Period, info.Snapshot = r.active.period, r.active.snapshot.at(at)
+	info.ValidUntil = info.Snapshot.validUntil()
 	return info
 }
 
 const selectActive = `SELECT w.revision, clock_timestamp(),
-		s.id::text, s.status, s.usage_epoch, s.period_start, s.period_end, s."interval" IS NOT NULL, s.snapshot
+		s.id::text, s.status, s.usage_epoch, s.period_start, s.period_end, s."interval" IS NOT NULL, s.snapshot,
+		(SELECT jsonb_agg(o ORDER BY o.field COLLATE "C") FROM plan_overrides o WHERE o.workspace_id = asked.id)
 	FROM (VALUES (@workspace::text)) AS asked (id)
 	LEFT JOIN workspaces w ON w.id = asked.id
 	LEFT JOIN subscriptions s ON s.id = w.active_subscription_id AND s.closed_at IS NULL`
@@ -160,9 +164,10 @@ func (r *reading) scanActive(row pgx.CollectableRow) (struct{}, error) {
 		start, end        *time.Time
 		renews            *bool
 		snapshot          []byte
+		overrides         []overrideRow
 	)
-	err := row.Scan(&r.revision, &r.readAt, &id, &status, &epoch, &start, &end, &renews, &snapshot)
-	r.readAt = r.readAt.UTC()
+	err := row.Scan(&r.revision, &r.readAt, &id, &status, &epoch, &start, &end, &renews, &snapshot, &overrides)
+	r.readAt, r.overrides = r.readAt.UTC(), overridesFrom(overrides)
 	if err != nil || id == nil {
 		return struct{}{}, err
 	}

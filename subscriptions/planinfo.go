@@ -16,6 +16,8 @@ type Snapshot struct {
 	QuotaInterval string                   `json:"quota_interval,omitempty"`
 	Limits        schemas.Limits           `json:"limits"`
 	Features      map[string]schemas.Limit `json:"features"`
+	// Overrides are the values above that are not the plan's, by field.
+	Overrides []Overridden `json:"overrides,omitempty"`
 }
 
 // Period is a half-open span of time [Start, End) in UTC.
@@ -42,6 +44,9 @@ type PlanInfo struct {
 	UsageEpoch string
 	Period     Period
 	Snapshot   Snapshot
+	// ValidUntil is when the snapshot is no longer what holds though the period goes
+	// on: an override of it expires then. Zero is not before the period's end.
+	ValidUntil time.Time
 	// Status is the subscription's status, "none" without one.
 	Status string
 	// ReadAt is when the database was read. Exact says that this is no longer ago
