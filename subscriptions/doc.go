@@ -12,6 +12,9 @@
 //	admission ─ Cache.Lookup ─ miss ─ Store.PlanInfo ◄── workspaces, subscriptions
 //	                                     └─ roll: a period that is over gets its successor
 //
+//	an operator ─ ChangeOverrides, ApplyToRunning ─ retake: the open rows, amended ─┐
+//	an operator ─ Invalidate ───────────────────────────────────────────────────────┴─ announce ─► workspaces, outbox
+//
 //	news of all this ─ outbox, in the same transaction ─ Outbox.Relay ─► whoever publishes
 //
 // A subscription is a chain of rows, one for each billing period, and a renewal
@@ -21,6 +24,10 @@
 // Transition alone decides what a source's word does to the rows, and Election
 // which of several live subscriptions counts; carryOut writes all of it, and the
 // events that tell it, in one transaction under the workspace's lock.
+//
+// A snapshot is the plan's terms with what the workspace has instead of them, and
+// carries what to go back to: so an override that has expired is never used,
+// whoever has or has not put the rows right by then.
 //
 // A workspace without a live subscription is on the catalog's default plan, in
 // calendar months of UTC. That is an answer of the database; a failed read is an

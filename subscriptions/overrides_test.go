@@ -114,7 +114,7 @@ func TestEveryLaterPeriodHasTheOverrides(t *testing.T) {
 			follow(t, s, state)
 			assign(t, s, subscriptions.Assignment{Source: subscriptions.SourceSystem})
 		},
-		"a renewal": func(t *testing.T, s *subscriptions.Store, pool *pgxpool.Pool) {
+		"a renewal": func(t *testing.T, _ *subscriptions.Store, pool *pgxpool.Pool) {
 			t.Helper()
 			if _, err := pool.Exec(t.Context(), `UPDATE subscriptions SET period_start = now() - interval '2 hours',
 				period_end = now() - interval '1 hour', anchor = now() - interval '2 hours', "interval" = '1h'`); err != nil {

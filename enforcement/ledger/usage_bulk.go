@@ -13,6 +13,12 @@ import (
 // countersPerQuery bounds one question to the database.
 const countersPerQuery = 10_000
 
+// counted is a row of the counts.
+type counted struct {
+	Workspace, Epoch string
+	Used             int64
+}
+
 // UsageOf is how many executions each counter has counted, as far as they are
 // folded. One that is not in the result counted none.
 func (s *Store) UsageOf(ctx context.Context, counters []subscriptions.Counter) (map[subscriptions.Counter]int64, error) {
@@ -30,16 +36,12 @@ func (s *Store) UsageOf(ctx context.Context, counters []subscriptions.Counter) (
 		if err != nil {
 			return nil, fmt.Errorf("read usage of %d counters: %w", len(some), err)
 		}
-		var (
-			c subscriptions.Counter
-			n int64
-		)
-		_, err = pgx.ForEachRow(rows, []any{&c.WorkspaceID, &c.UsageEpoch, &n}, func() error {
-			used[c] = n
-			return nil
-		})
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[counted])
 		if err != nil {
 			return nil, fmt.Errorf("read usage of %d counters: %w", len(some), err)
+		}
+		for _, c := range found {
+			used[subscriptions.Counter{WorkspaceID: c.Workspace, UsageEpoch: c.Epoch}] = c.Used
 		}
 	}
 	return used, nil
@@ -48,22 +50,18 @@ func (s *Store) UsageOf(ctx context.Context, counters []subscriptions.Counter) (
 // UsageIn is how many executions each workspace has counted in the epoch, as far as
 // they are folded. It reads all of the table, for a person who waits.
 func (s *Store) UsageIn(ctx context.Context, epoch string) (map[string]int64, error) {
-	rows, err := s.pool.Query(ctx, `select workspace_id, used from period_usage where usage_epoch = @epoch`,
+	rows, err := s.pool.Query(ctx, `select workspace_id, usage_epoch, used from period_usage where usage_epoch = @epoch`,
 		pgx.NamedArgs{"epoch": epoch})
 	if err != nil {
 		return nil, fmt.Errorf("read usage in %s: %w", epoch, err)
 	}
-	used := make(map[string]int64)
-	var (
-		workspace string
-		n         int64
-	)
-	_, err = pgx.ForEachRow(rows, []any{&workspace, &n}, func() error {
-		used[workspace] = n
-		return nil
-	})
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[counted])
 	if err != nil {
 		return nil, fmt.Errorf("read usage in %s: %w", epoch, err)
+	}
+	used := make(map[string]int64, len(found))
+	for _, c := range found {
+		used[c.Workspace] = c.Used
 	}
 	return used, nil
 }
