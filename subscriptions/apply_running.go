@@ -117,14 +117,14 @@ func (s *Store) applyToRunning(ctx context.Context, workspace string) (periods i
 		if err != nil {
 			return err
 		}
-		done, err := retake(ctx, tx, retaking{workspace: locked, newest: true, cause: "plans apply --to-running"})
-		if err != nil || done.periods == 0 {
+		o, err := s.retake(ctx, tx, retaking{
+			workspace: locked, newest: true, cause: "plans apply --to-running", why: "catalog applied to running periods",
+		})
+		if err != nil || len(o.actions) == 0 {
 			return err
 		}
-		periods = done.periods
-		_, err = s.announce(ctx, tx, announcement{
-			workspace: locked, contested: done.ranked, reason: "catalog applied to running periods",
-		})
+		periods = len(o.actions)
+		_, err = s.settle(ctx, tx, o)
 		return err
 	})
 	if err != nil {

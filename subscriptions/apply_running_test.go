@@ -115,6 +115,19 @@ func TestApplyToRunningLeavesAPlanThatLeftTheCatalog(t *testing.T) {
 	}
 }
 
+func TestApplyToRunningBringsAQuotaInterval(t *testing.T) {
+	t.Parallel()
+	s, pool := newStore(t)
+	apply(t, s)
+	row := assign(t, s, subscriptions.Assignment{Interval: "year"})
+	apply(t, s, "rank: 10", "rank: 10\n    quota_interval: month")
+	applyToRunning(t, s)
+	info := planInfo(t, s, now(t, pool))
+	if info.SubscriptionID != row.ID || info.UsageEpoch != row.UsageEpoch || !info.Period.End.Equal(subscriptions.Monthly.Period(row.PeriodStart, row.PeriodStart).End) {
+		t.Errorf("plan info is %+v, want the same row and usage until a month after %s", info, row.PeriodStart)
+	}
+}
+
 func TestApplyToRunningElectsByTheNewRanks(t *testing.T) {
 	t.Parallel()
 	s, pool := newStore(t)

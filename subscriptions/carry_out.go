@@ -3,13 +3,14 @@ package subscriptions
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
-// step is a transition of one subscription to be carried out. The moment's policy
-// and next id are filled in.
+// step is a transition of one subscription to be carried out.
 type step struct {
 	workspace lockedWorkspace
 	moment    Moment
@@ -19,44 +20,107 @@ type step struct {
 	assigned bool
 }
 
+// outcome is what was done to a workspace's subscriptions in one transaction, before
+// it is settled which one counts.
+type outcome struct {
+	workspace lockedWorkspace
+	now       time.Time
+	actions   []Action
+	// untouched are open rows of which nothing was written.
+	untouched []Subscription
+	// open are the open periods before, if they are known.
+	open     []Candidate
+	assigned bool
+	// why has caches read again in any case, and says why.
+	why string
+	// ranked is set where a plan's rank is another one now, so that another
+	// subscription may win.
+	ranked bool
+}
+
+func (o *outcome) add(action Action) {
+	switch {
+	case action.written():
+		o.actions = append(o.actions, action)
+	case action.Row.ID != "":
+		o.untouched = append(o.untouched, action.Row)
+	}
+}
+
 // carryOut writes all that a transition changes into the transaction: the rows and
 // their audit trail, which subscription counts, the workspace's revision, and the
 // events that tell it. It returns the subscription's newest row.
 func (s *Store) carryOut(ctx context.Context, tx pgx.Tx, step step) (Subscription, error) {
+	action, err := s.act(ctx, tx, step.moment, step.cause)
+	if err != nil {
+		return Subscription{}, err
+	}
+	o := outcome{workspace: step.workspace, now: step.moment.Now, actions: []Action{action}, assigned: step.assigned}
+	_, err = s.settle(ctx, tx, o)
+	return action.Row, err
+}
+
+// act finds out the action of a moment and writes its rows. The moment's policy and
+// next id are filled in.
+func (s *Store) act(ctx context.Context, tx pgx.Tx, m Moment, cause string) (Action, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return Subscription{}, fmt.Errorf("make a subscription id: %w", err)
+		return Action{}, fmt.Errorf("make a subscription id: %w", err)
 	}
-	step.moment.NextID, step.moment.Policy = id.String(), s.options.Policy
-	if step.moment.Terms, err = withOverrides(ctx, tx, step); err != nil {
-		return Subscription{}, err
+	m.NextID, m.Policy = id.String(), s.options.Policy
+	if m.Terms, err = withOverrides(ctx, tx, m); err != nil {
+		return Action{}, err
 	}
-	action := Transition(step.moment)
+	action := Transition(m)
 	if action.UnknownStatus != "" {
 		s.options.Log.WarnContext(ctx, "subscription has an unknown status, the last known one stays in force",
-			"workspace_id", step.workspace.id, "source_id", step.moment.Says.Key.SourceID, "status", action.UnknownStatus)
+			"workspace_id", m.Says.WorkspaceID, "source_id", m.Says.Key.SourceID, "status", action.UnknownStatus)
 	}
-	if action.Row, err = writeRows(ctx, tx, action, step.cause); err != nil {
-		return Subscription{}, err
-	}
-	next, err := s.elect(ctx, tx, step, action)
-	if err != nil {
-		return Subscription{}, err
-	}
-	if step.noticed(action, next.active) {
-		next.revision++
-		if err := writeWorkspace(ctx, tx, next); err != nil {
-			return Subscription{}, err
+	action.Row, err = writeRows(ctx, tx, action, cause)
+	return action, err
+}
+
+// settle finds which subscription counts after the actions, and writes and tells it.
+func (s *Store) settle(ctx context.Context, tx pgx.Tx, o outcome) (lockedWorkspace, error) {
+	if o.open == nil || len(o.actions) > 0 {
+		var err error
+		if o.open, err = openPeriods(ctx, tx, o.workspace.id); err != nil {
+			return lockedWorkspace{}, err
 		}
 	}
-	return action.Row, tell(ctx, tx, action, notice{workspace: next, invalidated: next.revision > step.workspace.revision, assigned: step.assigned})
+	next := s.elect(ctx, o)
+	if o.noticed(next.active) {
+		next.revision++
+		if err := writeWorkspace(ctx, tx, next); err != nil {
+			return lockedWorkspace{}, err
+		}
+	}
+	return next, o.tell(ctx, tx, next)
 }
 
 // noticed reports whether what a cache holds of the workspace is old now. A
 // workspace that is new has no revision yet, and is noticed for being known.
-func (s step) noticed(action Action, active string) bool {
-	written := action.Verb != VerbNone && action.Verb != VerbStale
-	return s.assigned || s.workspace.revision == 0 || active != s.workspace.active || written && action.Row.ID == active
+func (o outcome) noticed(active string) bool {
+	if o.assigned || o.why != "" || o.workspace.revision == 0 || active != o.workspace.active {
+		return true
+	}
+	return slices.ContainsFunc(o.actions, func(a Action) bool { return a.concerns(active) })
+}
+
+// written reports whether the action changes a row.
+func (a Action) written() bool { return a.Verb != VerbNone && a.Verb != VerbStale }
+
+// concerns reports whether the plan of a workspace on the row reads otherwise now. It
+// does so too when a period is amended for which the row stands in.
+func (a Action) concerns(active string) bool {
+	switch {
+	case !a.written() || len(a.Changes) == 1 && a.Changes[0].Field == fieldOverdueSince:
+		return false
+	case a.Row.ID == active:
+		return true
+	default:
+		return a.Verb == VerbAmend && a.Row.PreviousID != nil && *a.Row.PreviousID == active
+	}
 }
 
 func writeRows(ctx context.Context, tx pgx.Tx, action Action, cause string) (Subscription, error) {
@@ -76,25 +140,40 @@ func writeRows(ctx context.Context, tx pgx.Tx, action Action, cause string) (Sub
 }
 
 // elect is the workspace with the subscription that counts from now on.
-func (s *Store) elect(ctx context.Context, tx pgx.Tx, step step, action Action) (lockedWorkspace, error) {
-	open, err := openPeriods(ctx, tx, step.workspace.id)
-	if err != nil {
-		return lockedWorkspace{}, err
-	}
-	next := step.workspace
+func (s *Store) elect(ctx context.Context, o outcome) lockedWorkspace {
+	next := o.workspace
 	election := Election{
-		Open: open, Action: action, Active: next.active, Pinned: next.pinned,
-		Policy: s.options.Policy, Now: step.moment.Now,
+		Open: o.open, Action: o.decisive(), Active: next.active, Pinned: next.pinned,
+		Policy: s.options.Policy, Now: o.now,
 	}
-	if step.assigned {
+	if o.assigned {
 		election, next.pinned = election.assigned()
 	}
 	next.active = election.Winner()
-	if live := election.Live(); live > 1 && next.active != step.workspace.active {
+	if live := election.Live(); live > 1 && next.active != o.workspace.active {
 		s.options.Log.WarnContext(ctx, "workspace has several live subscriptions",
 			"workspace_id", next.id, "live", live, "active_subscription_id", next.active)
 	}
-	return next, nil
+	return next
+}
+
+// decisive is the action that the election is held after: of several the one that
+// renews what counts, so that the workspace follows it. Other ranks are as if one came.
+// Without any it is held all the same: a grace may be over.
+func (o outcome) decisive() Action {
+	for _, a := range o.actions {
+		if a.Verb == VerbRoll && a.Closes.ID == o.workspace.active {
+			return a
+		}
+	}
+	switch n := len(o.actions); {
+	case o.ranked:
+		return Action{Verb: VerbInsert}
+	case n > 0:
+		return o.actions[n-1]
+	default:
+		return Action{Verb: VerbNone}
+	}
 }
 
 func scanCandidate(row pgx.CollectableRow) (Candidate, error) {

@@ -136,7 +136,7 @@ func TestFollowASubscriptionThroughItsLife(t *testing.T) {
 	if again := follow(t, s, nextPeriod(state)); again.ID != closed.ID || !again.ClosedAt.Equal(ended) {
 		t.Errorf("after the end: %+v", again)
 	}
-	wantTold(t, pool, "renewed created", "invalidated 1", "invalidated 2", "renewed cycle", "invalidated 3", "invalidated 4")
+	wantTold(t, pool, "renewed created", "invalidated 1", "invalidated 2", "renewed cycle", "invalidated 3", "renewed ended", "invalidated 4")
 
 	rows := history(t, s, "acme")
 	if diff := cmp.Diff(closed, rows[0].Subscription, compareRows); diff != "" {
@@ -274,6 +274,8 @@ func TestFollowRefusesWhatCannotBe(t *testing.T) {
 		"source id: is missing":        func(s *subscriptions.SourceState) { s.Key.SourceID = "" },
 		`payment state "maybe"`:        func(s *subscriptions.SourceState) { s.PaymentState = "maybe" },
 		`kind "renewal"`:               func(s *subscriptions.SourceState) { s.Kind = "renewal" },
+		`kind "ended"`:                 func(s *subscriptions.SourceState) { s.Kind = "ended" },
+		`after trial "convrt"`:         func(s *subscriptions.SourceState) { s.AfterTrial = "convrt" },
 		`workspace "a.b"`:              func(s *subscriptions.SourceState) { s.WorkspaceID = "a.b" },
 		"belongs to workspace acme":    func(s *subscriptions.SourceState) { s.WorkspaceID = "other" },
 	} {
@@ -353,5 +355,5 @@ func TestASubscriptionThatIsSetToEndDoesNotRenew(t *testing.T) {
 	if row.ID != old.ID || row.Status != "canceled" || !row.EndedAt.Equal(old.PeriodEnd) || !row.ClosedAt.Equal(old.PeriodEnd) {
 		t.Errorf("row is %+v", row.Subscription)
 	}
-	wantTold(t, pool, "renewed created", "invalidated 1", "invalidated 2")
+	wantTold(t, pool, "renewed created", "invalidated 1", "renewed ended", "invalidated 2")
 }

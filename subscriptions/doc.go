@@ -12,8 +12,8 @@
 //	admission ─ Cache.Lookup ─ miss ─ Store.PlanInfo ◄── workspaces, subscriptions
 //	                                     └─ roll: a period that is over gets its successor
 //
-//	an operator ─ ChangeOverrides, ApplyToRunning ─ retake: the open rows, amended ─┐
-//	an operator ─ Invalidate ───────────────────────────────────────────────────────┴─ announce ─► workspaces, outbox
+//	an operator ─ ChangeOverrides, ApplyToRunning ─ retake: other terms, in a Transition ─┐
+//	an operator ─ Invalidate ─────────────────────────────────────────────────────────────┴─ settle
 //
 //	news of all this ─ outbox, in the same transaction ─ Outbox.Relay ─► whoever publishes
 //

@@ -30,7 +30,8 @@ func (s *Store) Invalidate(ctx context.Context, workspace, reason string) (revis
 		if err != nil {
 			return err
 		}
-		revision, err = s.announce(ctx, tx, announcement{workspace: locked, reason: reason})
+		next, err := s.settle(ctx, tx, outcome{workspace: locked, now: locked.now, why: reason})
+		revision = next.revision
 		return err
 	})
 	if err != nil {

@@ -16,7 +16,8 @@ type lockedWorkspace struct {
 	// active is the row it points to, empty without one.
 	active string
 	pinned *SubscriptionKey
-	// now is the database's clock, read after the lock was won.
+	// now is the database's clock, read after the lock was won, unless a caller
+	// says otherwise.
 	now time.Time
 }
 

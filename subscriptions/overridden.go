@@ -126,9 +126,9 @@ func (s Snapshot) checkOverrides() error {
 	return nil
 }
 
-// text is all of the terms but the plan's key and revision, to compare.
+// text is the limits, features and overrides, to compare.
 func (s Snapshot) text() []text {
-	list := append([]text{{keyQuotaInterval, s.QuotaInterval}}, termsText(s.Limits, s.Features)...)
+	list := termsText(s.Limits, s.Features)
 	for _, o := range s.Overrides {
 		value := s.value(o.Field).String()
 		if o.Until != nil {

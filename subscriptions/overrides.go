@@ -152,11 +152,11 @@ func liveOverrides(all []Override, at time.Time) []Override {
 	return live
 }
 
-// withOverrides are a step's terms with what the workspace has instead of them.
-func withOverrides(ctx context.Context, tx pgx.Tx, step step) (Snapshot, error) {
-	all, err := overridesOf(ctx, tx, step.workspace.id)
+// withOverrides are a moment's terms with what the workspace has instead of them.
+func withOverrides(ctx context.Context, tx pgx.Tx, m Moment) (Snapshot, error) {
+	all, err := overridesOf(ctx, tx, m.Says.WorkspaceID)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	return step.moment.Terms.with(liveOverrides(all, step.moment.Now)), nil
+	return m.Terms.with(liveOverrides(all, m.Now)), nil
 }

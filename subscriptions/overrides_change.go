@@ -60,10 +60,7 @@ func (s *Store) changeOverrides(ctx context.Context, tx pgx.Tx, c OverrideChange
 	if c.Reason != "" {
 		cause += ": " + c.Reason
 	}
-	if _, err := retake(ctx, tx, retaking{workspace: workspace, cause: cause}); err != nil {
-		return nil, err
-	}
-	if _, err := s.announce(ctx, tx, announcement{workspace: workspace, reason: "overrides changed"}); err != nil {
+	if err := s.override(ctx, tx, retaking{workspace: workspace, cause: cause, why: "overrides changed"}); err != nil {
 		return nil, err
 	}
 	after, err := overridesOf(ctx, tx, workspace.id)

@@ -90,9 +90,6 @@ func (s *Store) expire(ctx context.Context, tx pgx.Tx, workspace string) (bool, 
 	if deleted.RowsAffected() == 0 {
 		return false, nil
 	}
-	if _, err := retake(ctx, tx, retaking{workspace: locked, cause: "override expired"}); err != nil {
-		return false, err
-	}
-	_, err = s.announce(ctx, tx, announcement{workspace: locked, reason: "override expired"})
+	err = s.override(ctx, tx, retaking{workspace: locked, cause: "override expired", why: "override expired"})
 	return err == nil, err
 }

@@ -104,8 +104,9 @@ func TestEveryLaterPeriodHasTheOverrides(t *testing.T) {
 			t.Helper()
 			assign(t, s, subscriptions.Assignment{NewPeriod: true})
 		},
-		"another plan": func(t *testing.T, s *subscriptions.Store, _ *pgxpool.Pool) {
+		"another plan in mid-period": func(t *testing.T, s *subscriptions.Store, _ *pgxpool.Pool) {
 			t.Helper()
+			assign(t, s, subscriptions.Assignment{})
 			assign(t, s, subscriptions.Assignment{PlanKey: "free"})
 		},
 		"another source": func(t *testing.T, s *subscriptions.Store, pool *pgxpool.Pool) {
@@ -114,20 +115,10 @@ func TestEveryLaterPeriodHasTheOverrides(t *testing.T) {
 			follow(t, s, state)
 			assign(t, s, subscriptions.Assignment{Source: subscriptions.SourceSystem})
 		},
-		"a renewal": func(t *testing.T, _ *subscriptions.Store, pool *pgxpool.Pool) {
-			t.Helper()
-			if _, err := pool.Exec(t.Context(), `UPDATE subscriptions SET period_start = now() - interval '2 hours',
-				period_end = now() - interval '1 hour', anchor = now() - interval '2 hours', "interval" = '1h'`); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"a renewal of a plan that left the catalog": func(t *testing.T, s *subscriptions.Store, pool *pgxpool.Pool) {
+		"a renewal": func(*testing.T, *subscriptions.Store, *pgxpool.Pool) {},
+		"a renewal of a plan that left the catalog": func(t *testing.T, s *subscriptions.Store, _ *pgxpool.Pool) {
 			t.Helper()
 			if _, err := s.ApplyCatalog(t.Context(), parse(t, withoutPro())); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := pool.Exec(t.Context(), `UPDATE subscriptions SET period_start = now() - interval '2 hours',
-				period_end = now() - interval '1 hour', anchor = now() - interval '2 hours', "interval" = '1h'`); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -136,9 +127,12 @@ func TestEveryLaterPeriodHasTheOverrides(t *testing.T) {
 			t.Parallel()
 			s, pool := newStore(t)
 			apply(t, s)
-			before := assign(t, s, subscriptions.Assignment{})
+			before := assignOver(t, s, pool)
 			override(t, s, subscriptions.OverrideChange{Set: limits{"max_executions": schemas.LimitOf(7)}})
 			next(t, s, pool)
+			if id := planInfo(t, s, now(t, pool)).SubscriptionID; id == before.ID {
+				t.Fatal("there is no other period")
+			}
 			got := planInfo(t, s, now(t, pool)).Snapshot
 			if got.Limits.MaxExecutions != schemas.LimitOf(7) || !got.IsOverridden("max_executions") || len(got.Overrides) != 1 {
 				t.Errorf("after period %s: %+v", before.ID, got)
@@ -153,6 +147,30 @@ func TestEveryLaterPeriodHasTheOverrides(t *testing.T) {
 				t.Errorf("cleared, it is %+v", got)
 			}
 		})
+	}
+}
+
+func TestAnOverrideReachesThePeriodThatStandsInForAnUnpaidOne(t *testing.T) {
+	t.Parallel()
+	_, pool := newStore(t)
+	s := subscriptions.NewStore(pool, subscriptions.StoreOptions{Policy: subscriptions.Policy{HoldUnpaid: true}})
+	apply(t, s)
+	held := running(t, pool, "sub_1", "pro")
+	paid := held
+	paid.Period = subscriptions.Period{Start: held.Period.Start.AddDate(0, -1, 0), End: held.Period.Start}
+	first := follow(t, s, paid)
+	held.PaymentState = "pending"
+	second := follow(t, s, held)
+	override(t, s, subscriptions.OverrideChange{Set: limits{"max_executions": schemas.LimitOf(7)}})
+	got := planInfo(t, s, now(t, pool))
+	if got.SubscriptionID != first.ID || got.Snapshot.Limits.MaxExecutions != schemas.LimitOf(7) {
+		t.Errorf("while the next one is unpaid: %+v", got)
+	}
+	held.PaymentState = "paid"
+	follow(t, s, held)
+	got = planInfo(t, s, now(t, pool))
+	if got.SubscriptionID != second.ID || got.Snapshot.Limits.MaxExecutions != schemas.LimitOf(7) {
+		t.Errorf("once it is paid: %+v", got)
 	}
 }
 

@@ -44,15 +44,33 @@ type PlanInfo struct {
 	UsageEpoch string
 	Period     Period
 	Snapshot   Snapshot
-	// ValidUntil is when the snapshot is no longer what holds though the period goes
-	// on: an override of it expires then. Zero is not before the period's end.
-	ValidUntil time.Time
 	// Status is the subscription's status, "none" without one.
 	Status string
+	// ValidUntil is when the reading must not be served any more although its period
+	// goes on; zero is never.
+	ValidUntil time.Time
 	// ReadAt is when the database was read. Exact says that this is no longer ago
 	// than the cache allows; Store and Cache hand out nothing else.
 	ReadAt time.Time
 	Exact  bool
+}
+
+// overriddenAt leaves out the overrides that have expired by then, and holds until
+// the next one does.
+func (p PlanInfo) overriddenAt(at time.Time) PlanInfo {
+	p.Snapshot = p.Snapshot.at(at)
+	if next := p.Snapshot.validUntil(); !next.IsZero() && next.Before(p.until()) {
+		p.ValidUntil = next
+	}
+	return p
+}
+
+// until is when the reading ends to hold.
+func (p PlanInfo) until() time.Time {
+	if !p.ValidUntil.IsZero() && p.ValidUntil.Before(p.Period.End) {
+		return p.ValidUntil
+	}
+	return p.Period.End
 }
 
 // newer reports whether p is certain to be read from a later state than q. Plan

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/headroomhq/headroom/schemas"
 )
 
 // retaking is how the open periods of a locked workspace come to other terms.
@@ -15,85 +13,76 @@ type retaking struct {
 	// newest takes the newest revision of each row's plan, unless the plan left the
 	// catalog; otherwise a row keeps its revision, and only overrides change.
 	newest bool
-	cause  string
+	// cause is written beside each change, why is told to caches.
+	cause, why string
 }
 
-// retaken is what came of it.
-type retaken struct {
-	// periods is how many rows were amended.
-	periods int
-	// ranked is whether one of them has another rank now, so that another
-	// subscription may win.
-	ranked bool
-}
-
-// retake amends each open period whose terms are not what they should be: the
-// plan's, with the overrides that hold now. What was used stands.
-func retake(ctx context.Context, tx pgx.Tx, r retaking) (retaken, error) {
-	var done retaken
-	all, err := overridesOf(ctx, tx, r.workspace.id)
-	if err != nil {
-		return done, err
-	}
+// retake gives each open period the terms that it should have: the plan's, with the
+// overrides that hold now. What was used stands. The outcome is yet to be settled.
+func (s *Store) retake(ctx context.Context, tx pgx.Tx, r retaking) (outcome, error) {
 	open, err := openPeriods(ctx, tx, r.workspace.id)
 	if err != nil {
-		return done, err
+		return outcome{}, err
 	}
+	o := outcome{workspace: r.workspace, now: r.workspace.now, open: open, why: r.why}
 	for _, row := range open {
-		terms, rank := row.Snapshot, row.Rank
+		terms := row.Snapshot
 		if r.newest {
 			latest, err := latestPlan(ctx, tx, row.PlanKey)
 			if err != nil {
-				return done, err
+				return outcome{}, err
 			}
-			if latest != nil && !latest.Removed {
-				terms, rank = snapshotOf(*latest), int(latest.Rank)
+			if latest == nil || latest.Removed || latest.Revision == row.PlanRevision {
+				continue
 			}
+			terms = snapshotOf(*latest)
+			o.ranked = o.ranked || int(latest.Rank) != row.Rank
 		}
-		to := row.Subscription
-		to.setTerms(terms.with(liveOverrides(all, r.workspace.now)))
-		changes := diffText(subscriptionText(row.Subscription), subscriptionText(to))
-		if len(changes) == 0 {
-			continue
+		action, err := s.act(ctx, tx, Moment{
+			Last: &row.Subscription, Says: stateOf(row.Subscription), Terms: terms, Retake: true, Now: o.now,
+		}, r.cause)
+		if err != nil {
+			return outcome{}, fmt.Errorf("subscription %s: %w", row.ID, err)
 		}
-		if err := amend(ctx, tx, to, changes, r.cause); err != nil {
-			return done, err
-		}
-		done.periods++
-		done.ranked = done.ranked || rank != row.Rank
+		o.add(action)
 	}
-	return done, nil
+	return o, nil
 }
 
-// announcement is what is told of a workspace whose terms are other ones.
-type announcement struct {
-	workspace lockedWorkspace
-	// contested looks for the subscription that wins, as when one came or changed;
-	// otherwise the workspace stays where it is as long as that is live.
-	contested bool
-	reason    string
+// override brings a workspace to the overrides that hold now, and has caches read
+// it again. The row that stands in for one that is held is closed, and is amended
+// all the same: it is what the workspace is measured against.
+func (s *Store) override(ctx context.Context, tx pgx.Tx, r retaking) error {
+	o, err := s.retake(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+	if err := overrideClosed(ctx, tx, r.workspace, r.cause); err != nil {
+		return err
+	}
+	_, err = s.settle(ctx, tx, o)
+	return err
 }
 
-// announce raises the workspace's revision, finds which subscription counts, and
-// puts into the outbox that whatever is cached is old. It returns the revision.
-func (s *Store) announce(ctx context.Context, tx pgx.Tx, a announcement) (int64, error) {
-	verb := VerbNone
-	if a.contested {
-		verb = VerbInsert
-	}
-	next, err := s.elect(ctx, tx, step{workspace: a.workspace, moment: Moment{Now: a.workspace.now}}, Action{Verb: verb})
+func overrideClosed(ctx context.Context, tx pgx.Tx, workspace lockedWorkspace, cause string) error {
+	rows, err := tx.Query(ctx, `SELECT `+subscriptionColumns+` FROM subscriptions
+		WHERE id = nullif(@active, '')::uuid AND closed_at IS NOT NULL`, pgx.NamedArgs{"active": workspace.active})
 	if err != nil {
-		return 0, err
+		return fmt.Errorf("read the period that counts: %w", err)
 	}
-	next.revision++
-	if err := writeWorkspace(ctx, tx, next); err != nil {
-		return 0, err
+	row, err := atMostOnePeriod(rows)
+	if err != nil || row == nil {
+		return err
 	}
-	err = enqueue(ctx, tx, next.id, NewsInvalidated, schemas.PlanInvalidated{
-		WorkspaceID: next.id, PlanRevision: next.revision, Reason: a.reason,
-	})
+	all, err := overridesOf(ctx, tx, workspace.id)
 	if err != nil {
-		return 0, fmt.Errorf("tell of workspace %s: %w", next.id, err)
+		return err
 	}
-	return next.revision, nil
+	to := *row
+	to.setTerms(row.Snapshot.with(liveOverrides(all, workspace.now)))
+	changes := diffText(subscriptionText(*row), subscriptionText(to))
+	if len(changes) == 0 {
+		return nil
+	}
+	return amend(ctx, tx, to, changes, cause)
 }
