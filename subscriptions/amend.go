@@ -11,8 +11,7 @@ import (
 
 // amend writes what changes about a row and, for each field that does, an entry
 // of the audit trail.
-func amend(ctx context.Context, tx pgx.Tx, to Subscription, changes []FieldChange, cause string) error {
-	batch := &pgx.Batch{}
+func amend(batch *pgx.Batch, to Subscription, changes []FieldChange, cause string) {
 	batch.Queue(`UPDATE subscriptions SET plan_key = @plan_key, plan_revision = @plan_revision, snapshot = @snapshot,
 			quantity = @quantity, status = @status, payment_state = @payment_state,
 			period_end = @period_end, "interval" = nullif(@interval, ''), anchor = @anchor,
@@ -32,10 +31,6 @@ func amend(ctx context.Context, tx pgx.Tx, to Subscription, changes []FieldChang
 			VALUES (@id::uuid, clock_timestamp(), @field, to_jsonb(nullif(@from, '')), to_jsonb(nullif(@to, '')), @cause)`,
 			pgx.NamedArgs{"id": to.ID, "field": change.Field, "from": change.From, "to": change.To, "cause": cause})
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("amend period %s: %w", to.ID, err)
-	}
-	return nil
 }
 
 // The fields of a change that an election looks at.

@@ -81,7 +81,7 @@ func (a Assignment) check() (terms, error) {
 			faults = append(faults, fmt.Errorf("trial: %w", err))
 		}
 	}
-	if a.AfterTrial != "" && !slices.Contains(afterTrials, a.AfterTrial) {
+	if a.AfterTrial != "" && !slices.Contains(AfterTrials(), a.AfterTrial) {
 		faults = append(faults, fmt.Errorf("after trial %q: must be convert, expire or default", a.AfterTrial))
 	}
 	if a.Start != nil {

@@ -28,9 +28,10 @@ type outcome struct {
 	actions   []Action
 	// untouched are open rows of which nothing was written.
 	untouched []Subscription
-	// open are the open periods before, if they are known.
-	open     []Candidate
-	assigned bool
+	// open are the open periods after the actions, if they are known.
+	open      []Candidate
+	openKnown bool
+	assigned  bool
 	// why has caches read again in any case, and says why.
 	why string
 	// ranked is set where a plan's rank is another one now, so that another
@@ -38,20 +39,31 @@ type outcome struct {
 	ranked bool
 }
 
-func (o *outcome) add(action Action) {
-	switch {
-	case action.written():
+// add notes what became of one of the open periods.
+func (o *outcome) add(c Candidate, action Action) {
+	if action.written() {
 		o.actions = append(o.actions, action)
-	case action.Row.ID != "":
+	} else {
 		o.untouched = append(o.untouched, action.Row)
 	}
+	if action.Row.ClosedAt != nil {
+		return
+	}
+	if action.Row.PlanRevision != c.PlanRevision || action.Row.PlanKey != c.PlanKey {
+		o.openKnown = false // it may have another rank now
+	}
+	o.open = append(o.open, Candidate{Subscription: action.Row, Rank: c.Rank})
 }
 
 // carryOut writes all that a transition changes into the transaction: the rows and
 // their audit trail, which subscription counts, the workspace's revision, and the
 // events that tell it. It returns the subscription's newest row.
 func (s *Store) carryOut(ctx context.Context, tx pgx.Tx, step step) (Subscription, error) {
-	action, err := s.act(ctx, tx, step.moment, step.cause)
+	all, err := overridesOf(ctx, tx, step.workspace.id)
+	if err != nil {
+		return Subscription{}, err
+	}
+	action, err := s.act(ctx, tx, step.moment.with(all), step.cause)
 	if err != nil {
 		return Subscription{}, err
 	}
@@ -60,17 +72,14 @@ func (s *Store) carryOut(ctx context.Context, tx pgx.Tx, step step) (Subscriptio
 	return action.Row, err
 }
 
-// act finds out the action of a moment and writes its rows. The moment's policy and
-// next id are filled in.
+// act finds out the action of a moment, whose terms have the workspace's overrides,
+// and writes its rows. The moment's policy and next id are filled in.
 func (s *Store) act(ctx context.Context, tx pgx.Tx, m Moment, cause string) (Action, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Action{}, fmt.Errorf("make a subscription id: %w", err)
 	}
 	m.NextID, m.Policy = id.String(), s.options.Policy
-	if m.Terms, err = withOverrides(ctx, tx, m); err != nil {
-		return Action{}, err
-	}
 	action := Transition(m)
 	if action.UnknownStatus != "" {
 		s.options.Log.WarnContext(ctx, "subscription has an unknown status, the last known one stays in force",
@@ -82,20 +91,25 @@ func (s *Store) act(ctx context.Context, tx pgx.Tx, m Moment, cause string) (Act
 
 // settle finds which subscription counts after the actions, and writes and tells it.
 func (s *Store) settle(ctx context.Context, tx pgx.Tx, o outcome) (lockedWorkspace, error) {
-	if o.open == nil || len(o.actions) > 0 {
+	if !o.openKnown {
 		var err error
 		if o.open, err = openPeriods(ctx, tx, o.workspace.id); err != nil {
 			return lockedWorkspace{}, err
 		}
 	}
 	next := s.elect(ctx, o)
+	batch := &pgx.Batch{}
 	if o.noticed(next.active) {
 		next.revision++
-		if err := writeWorkspace(ctx, tx, next); err != nil {
-			return lockedWorkspace{}, err
-		}
+		writeWorkspace(batch, next)
 	}
-	return next, o.tell(ctx, tx, next)
+	if err := o.tell(batch, next); err != nil {
+		return lockedWorkspace{}, err
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return lockedWorkspace{}, fmt.Errorf("point workspace to subscription %q and tell it: %w", next.active, err)
+	}
+	return next, nil
 }
 
 // noticed reports whether what a cache holds of the workspace is old now. A
@@ -124,19 +138,22 @@ func (a Action) concerns(active string) bool {
 }
 
 func writeRows(ctx context.Context, tx pgx.Tx, action Action, cause string) (Subscription, error) {
+	batch, row := &pgx.Batch{}, action.Row
 	switch action.Verb {
 	case VerbInsert:
-		return insertSubscription(ctx, tx, action.Row)
+		insertSubscription(batch, &row)
 	case VerbRoll:
-		if err := amend(ctx, tx, *action.Closes, nil, cause); err != nil {
-			return Subscription{}, err
-		}
-		return insertSubscription(ctx, tx, action.Row)
+		amend(batch, *action.Closes, nil, cause)
+		insertSubscription(batch, &row)
 	case VerbAmend, VerbClose:
-		return action.Row, amend(ctx, tx, action.Row, action.Changes, cause)
+		amend(batch, row, action.Changes, cause)
 	default:
-		return action.Row, nil
+		return row, nil
 	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return Subscription{}, fmt.Errorf("%s of period %s: %w", action.Verb, row.ID, err)
+	}
+	return row, nil
 }
 
 // elect is the workspace with the subscription that counts from now on.
@@ -178,16 +195,19 @@ func (o outcome) decisive() Action {
 
 func scanCandidate(row pgx.CollectableRow) (Candidate, error) {
 	var (
-		c   Candidate
-		err error
+		c         Candidate
+		overrides []overrideRow
+		err       error
 	)
-	c.Subscription, err = scanSubscriptionAnd(row, &c.Rank)
+	c.Subscription, err = scanSubscriptionAnd(row, &c.Rank, &overrides)
+	c.overrides = overridesFrom(overrides)
 	return c, err
 }
 
 func openPeriods(ctx context.Context, tx pgx.Tx, workspace string) ([]Candidate, error) {
 	rows, err := tx.Query(ctx, `SELECT `+subscriptionColumns+`,
-			(SELECT rank FROM plan_revisions p WHERE p.plan_key = s.plan_key AND p.revision = s.plan_revision)
+			(SELECT rank FROM plan_revisions p WHERE p.plan_key = s.plan_key AND p.revision = s.plan_revision),
+			(SELECT jsonb_agg(o ORDER BY o.field COLLATE "C") FROM plan_overrides o WHERE o.workspace_id = s.workspace_id)
 		FROM subscriptions s WHERE workspace_id = @workspace AND closed_at IS NULL`, pgx.NamedArgs{"workspace": workspace})
 	if err != nil {
 		return nil, fmt.Errorf("read open periods: %w", err)
@@ -199,12 +219,12 @@ func openPeriods(ctx context.Context, tx pgx.Tx, workspace string) ([]Candidate,
 	return open, nil
 }
 
-func writeWorkspace(ctx context.Context, tx pgx.Tx, w lockedWorkspace) error {
+func writeWorkspace(batch *pgx.Batch, w lockedWorkspace) {
 	var pinned SubscriptionKey
 	if w.pinned != nil {
 		pinned = *w.pinned
 	}
-	_, err := tx.Exec(ctx, `UPDATE workspaces SET active_subscription_id = nullif(@active, '')::uuid, revision = @revision,
+	batch.Queue(`UPDATE workspaces SET active_subscription_id = nullif(@active, '')::uuid, revision = @revision,
 			pinned_source = CASE WHEN @pinned THEN @source END, pinned_account = CASE WHEN @pinned THEN @account END,
 			pinned_livemode = CASE WHEN @pinned THEN @livemode::boolean END, pinned_source_id = CASE WHEN @pinned THEN @source_id END,
 			updated_at = now()
@@ -212,8 +232,4 @@ func writeWorkspace(ctx context.Context, tx pgx.Tx, w lockedWorkspace) error {
 		"id": w.id, "active": w.active, "revision": w.revision, "pinned": w.pinned != nil,
 		"source": pinned.Source, "account": pinned.Account, "livemode": pinned.Livemode, "source_id": pinned.SourceID,
 	})
-	if err != nil {
-		return fmt.Errorf("point workspace to subscription %s: %w", w.active, err)
-	}
-	return nil
 }

@@ -37,17 +37,17 @@ func (s *Store) catchUpLocked(ctx context.Context, tx pgx.Tx, locked lockedWorks
 	if err != nil {
 		return lockedWorkspace{}, err
 	}
-	o := outcome{workspace: locked, now: locked.now, open: open}
+	o := outcome{workspace: locked, now: locked.now, openKnown: true}
 	for _, c := range open {
 		moment, err := passing(ctx, tx, c.Subscription, locked.now)
 		if err != nil {
 			return lockedWorkspace{}, fmt.Errorf("subscription %s: %w", c.ID, err)
 		}
-		action, err := s.act(ctx, tx, moment, "time")
+		action, err := s.act(ctx, tx, moment.with(c.overrides), "time")
 		if err != nil {
 			return lockedWorkspace{}, fmt.Errorf("subscription %s: %w", c.ID, err)
 		}
-		o.add(action)
+		o.add(c, action)
 	}
 	next, err := s.settle(ctx, tx, o)
 	if err != nil {

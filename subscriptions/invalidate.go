@@ -25,7 +25,7 @@ func (s *Store) Invalidate(ctx context.Context, workspace, reason string) (revis
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		locked, err := lockWorkspace(ctx, tx, workspace)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return enqueue(ctx, tx, workspace, NewsInvalidated, schemas.PlanInvalidated{WorkspaceID: workspace, Reason: reason})
+			return tellUnknown(ctx, tx, workspace, reason)
 		}
 		if err != nil {
 			return err
@@ -38,4 +38,16 @@ func (s *Store) Invalidate(ctx context.Context, workspace, reason string) (revis
 		return 0, fmt.Errorf("invalidate workspace %s: %w", workspace, err)
 	}
 	return revision, nil
+}
+
+func tellUnknown(ctx context.Context, tx pgx.Tx, workspace, reason string) error {
+	batch := &pgx.Batch{}
+	news := schemas.PlanInvalidated{WorkspaceID: workspace, Reason: reason}
+	if err := enqueue(batch, workspace, NewsInvalidated, news); err != nil {
+		return err
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("tell it: %w", err)
+	}
+	return nil
 }

@@ -33,9 +33,7 @@ func createWorkspace(ctx context.Context, tx pgx.Tx, id string) error {
 }
 
 func lockWorkspace(ctx context.Context, tx pgx.Tx, id string) (lockedWorkspace, error) {
-	rows, err := tx.Query(ctx, `SELECT id, revision, coalesce(active_subscription_id::text, ''),
-			pinned_source, pinned_account, pinned_livemode, pinned_source_id
-		FROM workspaces WHERE id = @id FOR UPDATE`, pgx.NamedArgs{"id": id})
+	rows, err := tx.Query(ctx, `SELECT `+lockedColumns+` FROM workspaces w WHERE id = @id FOR UPDATE`, pgx.NamedArgs{"id": id})
 	if err != nil {
 		return lockedWorkspace{}, fmt.Errorf("lock workspace: %w", err)
 	}
@@ -48,6 +46,9 @@ func lockWorkspace(ctx context.Context, tx pgx.Tx, id string) (lockedWorkspace, 
 	}
 	return locked, nil
 }
+
+const lockedColumns = `w.id, w.revision, coalesce(w.active_subscription_id::text, ''),
+	w.pinned_source, w.pinned_account, w.pinned_livemode, w.pinned_source_id`
 
 func scanLocked(row pgx.CollectableRow) (lockedWorkspace, error) {
 	var (

@@ -1,7 +1,6 @@
 package subscriptions
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -13,20 +12,20 @@ import (
 // tell puts the events of an outcome into the outbox: that there is a new period or
 // an end, and that what was cached about the workspace is old. The workspace is
 // locked, so the order in which they are written is the one in which they are true.
-func (o outcome) tell(ctx context.Context, tx pgx.Tx, next lockedWorkspace) error {
+func (o outcome) tell(batch *pgx.Batch, next lockedWorkspace) error {
 	for _, action := range o.actions {
 		data, ok := newsOf(action)
 		if !ok {
 			continue
 		}
-		if err := enqueue(ctx, tx, next.id, NewsRenewed, data); err != nil {
+		if err := enqueue(batch, next.id, NewsRenewed, data); err != nil {
 			return err
 		}
 	}
 	if next.revision == o.workspace.revision {
 		return nil
 	}
-	return enqueue(ctx, tx, next.id, NewsInvalidated, schemas.PlanInvalidated{
+	return enqueue(batch, next.id, NewsInvalidated, schemas.PlanInvalidated{
 		WorkspaceID: next.id, PlanRevision: next.revision, Reason: o.reason(),
 	})
 }
@@ -84,16 +83,12 @@ func (o outcome) reason() string {
 	}
 }
 
-func enqueue(ctx context.Context, tx pgx.Tx, workspace, kind string, data any) error {
+func enqueue(batch *pgx.Batch, workspace, kind string, data any) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return fmt.Errorf("make an event id: %w", err)
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO outbox (id, workspace_id, subject_kind, body)
-		VALUES (@id::uuid, @workspace, @kind, @body)`,
+	batch.Queue(`INSERT INTO outbox (id, workspace_id, subject_kind, body) VALUES (@id::uuid, @workspace, @kind, @body)`,
 		pgx.NamedArgs{"id": id.String(), "workspace": workspace, "kind": kind, "body": data})
-	if err != nil {
-		return fmt.Errorf("write %s into the outbox: %w", kind, err)
-	}
 	return nil
 }

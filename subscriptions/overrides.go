@@ -152,11 +152,8 @@ func liveOverrides(all []Override, at time.Time) []Override {
 	return live
 }
 
-// withOverrides are a moment's terms with what the workspace has instead of them.
-func withOverrides(ctx context.Context, tx pgx.Tx, m Moment) (Snapshot, error) {
-	all, err := overridesOf(ctx, tx, m.Says.WorkspaceID)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	return m.Terms.with(liveOverrides(all, m.Now)), nil
+// with is the moment with terms that have the overrides that hold then.
+func (m Moment) with(all []Override) Moment {
+	m.Terms = m.Terms.with(liveOverrides(all, m.Now))
+	return m
 }

@@ -13,7 +13,10 @@ const (
 	AfterTrialDefault = "default"
 )
 
-var afterTrials = []string{AfterTrialConvert, AfterTrialExpire, AfterTrialDefault}
+// AfterTrials lists what may become of a trial.
+func AfterTrials() []string {
+	return []string{AfterTrialConvert, AfterTrialExpire, AfterTrialDefault}
+}
 
 // Passage is an open period as its source would tell of it at the instant, had the
 // source nothing to say but that time has passed:

@@ -24,7 +24,7 @@ func (s *Store) retake(ctx context.Context, tx pgx.Tx, r retaking) (outcome, err
 	if err != nil {
 		return outcome{}, err
 	}
-	o := outcome{workspace: r.workspace, now: r.workspace.now, open: open, why: r.why}
+	o := outcome{workspace: r.workspace, now: r.workspace.now, openKnown: true, why: r.why}
 	for _, row := range open {
 		terms := row.Snapshot
 		if r.newest {
@@ -33,18 +33,18 @@ func (s *Store) retake(ctx context.Context, tx pgx.Tx, r retaking) (outcome, err
 				return outcome{}, err
 			}
 			if latest == nil || latest.Removed || latest.Revision == row.PlanRevision {
+				o.open = append(o.open, row)
 				continue
 			}
 			terms = snapshotOf(*latest)
 			o.ranked = o.ranked || int(latest.Rank) != row.Rank
 		}
-		action, err := s.act(ctx, tx, Moment{
-			Last: &row.Subscription, Says: stateOf(row.Subscription), Terms: terms, Retake: true, Now: o.now,
-		}, r.cause)
+		moment := Moment{Last: &row.Subscription, Says: stateOf(row.Subscription), Terms: terms, Retake: true, Now: o.now}
+		action, err := s.act(ctx, tx, moment.with(row.overrides), r.cause)
 		if err != nil {
 			return outcome{}, fmt.Errorf("subscription %s: %w", row.ID, err)
 		}
-		o.add(action)
+		o.add(row, action)
 	}
 	return o, nil
 }
@@ -84,5 +84,10 @@ func overrideClosed(ctx context.Context, tx pgx.Tx, workspace lockedWorkspace, c
 	if len(changes) == 0 {
 		return nil
 	}
-	return amend(ctx, tx, to, changes, cause)
+	batch := &pgx.Batch{}
+	amend(batch, to, changes, cause)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("amend period %s: %w", to.ID, err)
+	}
+	return nil
 }

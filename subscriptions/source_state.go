@@ -90,7 +90,7 @@ func (s SourceState) check() error {
 	if s.Kind == KindEnded || s.Kind != "" && !slices.Contains(schemas.RenewalKinds, s.Kind) {
 		faults = append(faults, fmt.Errorf("kind %q: is not one of a period", s.Kind))
 	}
-	if s.AfterTrial != "" && !slices.Contains(afterTrials, s.AfterTrial) {
+	if s.AfterTrial != "" && !slices.Contains(AfterTrials(), s.AfterTrial) {
 		faults = append(faults, fmt.Errorf("after trial %q: must be convert, expire or default", s.AfterTrial))
 	}
 	if len(faults) > 0 {

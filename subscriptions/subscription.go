@@ -1,7 +1,6 @@
 package subscriptions
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -181,10 +180,11 @@ VALUES (@id::uuid, @workspace, @source, @source_id, @account, @livemode,
 	@period_start, @period_end, @usage_epoch, nullif(@interval, ''), @anchor, @previous_id::uuid,
 	@cancel_at, @gap_from, @unpaid_since,
 	@billing_start, @billing_end, nullif(@after_trial, ''), @held, @overdue_since, @due_at)
-RETURNING ` + subscriptionColumns
+RETURNING created_at`
 
-func insertSubscription(ctx context.Context, tx pgx.Tx, s Subscription) (Subscription, error) {
-	rows, err := tx.Query(ctx, insertSubscriptionSQL, pgx.NamedArgs{
+// insertSubscription writes a row, which knows when it was made once the batch was sent.
+func insertSubscription(batch *pgx.Batch, s *Subscription) {
+	batch.Queue(insertSubscriptionSQL, pgx.NamedArgs{
 		"id": s.ID, "workspace": s.WorkspaceID, "source": s.Source, "source_id": s.SourceID,
 		"account": s.Account, "livemode": s.Livemode,
 		"plan_key": s.PlanKey, "plan_revision": s.PlanRevision, "snapshot": s.Snapshot, "quantity": s.Quantity,
@@ -194,15 +194,11 @@ func insertSubscription(ctx context.Context, tx pgx.Tx, s Subscription) (Subscri
 		"cancel_at": s.CancelAt, "gap_from": s.GapFrom, "unpaid_since": s.UnpaidSince,
 		"billing_start": s.Billing.Start, "billing_end": s.Billing.End, "after_trial": s.AfterTrial,
 		"held": s.Held, "overdue_since": s.OverdueSince, "due_at": s.DueAt,
+	}).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&s.CreatedAt)
+		s.CreatedAt = s.CreatedAt.UTC()
+		return err
 	})
-	if err != nil {
-		return Subscription{}, fmt.Errorf("open period: %w", err)
-	}
-	written, err := pgx.CollectExactlyOneRow(rows, scanSubscription)
-	if err != nil {
-		return Subscription{}, fmt.Errorf("open period: %w", err)
-	}
-	return written, nil
 }
 
 func (s *Subscription) setTerms(terms Snapshot) {

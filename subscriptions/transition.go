@@ -237,10 +237,11 @@ func (m Moment) within() Action {
 // quotaOver reports whether the quota of the last row has run out by time while its
 // billing period goes on, or does now that the source has moved its end.
 func (m Moment) quotaOver(row Subscription, quota Period) bool {
-	if m.Last.Snapshot.QuotaInterval == "" || m.Now.Before(m.Last.PeriodEnd) || !row.Billing.End.After(m.Last.PeriodEnd) {
+	if m.Now.Before(m.Last.PeriodEnd) || !row.Billing.End.After(m.Last.PeriodEnd) {
 		return false
 	}
-	return m.Last.PeriodEnd.Before(m.Last.Billing.End) || quota.Start.After(m.Last.PeriodStart)
+	monthly := m.Last.Snapshot.QuotaInterval != ""
+	return m.Last.PeriodEnd.Before(m.Last.Billing.End) || monthly && quota.Start.After(m.Last.PeriodStart)
 }
 
 // nextQuota opens the next row inside the billing period, with a fresh quota.

@@ -22,6 +22,7 @@ import (
 //	    └─► Enforcer ◄── ledger               the decisions
 //	            └─► Consumers                 events in, decisions out
 //	Outbox ─► Relay                           news of plans and periods out
+//	Lifecycle                                 what time does to subscriptions
 func (s *service) consume(ctx context.Context) error {
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -35,7 +36,8 @@ func (s *service) consume(ctx context.Context) error {
 	}
 	options := s.config.storeOptions()
 	options.Log = s.log
-	plans := newPlanCache(subscriptions.NewStore(s.postgres, options), s.config.PlanCacheTTL, &s.health.catalog, s.log)
+	store := subscriptions.NewStore(s.postgres, options)
+	plans := newPlanCache(store, s.config.PlanCacheTTL, &s.health.catalog, s.log)
 	news, err := client.OpenInvalidations(ctx, client.InvalidationsOptions{
 		JetStream: js, Topology: s.config.topology(), Plans: plans, Log: s.log,
 	})
@@ -67,6 +69,9 @@ func (s *service) consume(ctx context.Context) error {
 		return work.Run(ctx)
 	})
 	parts.Go(func() error { return relay.Run(ctx) })
+	parts.Go(func() error {
+		return subscriptions.NewLifecycle(store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)
+	})
 	parts.Go(func() error { return news.Run(current) })
 	parts.Go(func() error { return plans.watch(current) })
 	return parts.Wait()
