@@ -49,7 +49,7 @@ func subscriptionText(s Subscription) []text {
 		{fieldPlanKey, s.PlanKey},
 		{"plan_revision", strconv.FormatInt(s.PlanRevision, 10)},
 	}
-	list = append(list, termsText(s.Snapshot.Limits, s.Snapshot.Features)...)
+	list = append(list, s.Snapshot.text()...)
 	return append(list,
 		text{"period_end", instantText(&s.PeriodEnd)},
 		text{"interval", s.Interval.String()},

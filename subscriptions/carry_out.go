@@ -32,6 +32,11 @@ type outcome struct {
 	open      []Candidate
 	openKnown bool
 	assigned  bool
+	// why has caches read again in any case, and says why.
+	why string
+	// ranked is set where a plan's rank is another one now, so that another
+	// subscription may win.
+	ranked bool
 }
 
 // add notes what became of one of the open periods.
@@ -54,7 +59,11 @@ func (o *outcome) add(c Candidate, action Action) {
 // their audit trail, which subscription counts, the workspace's revision, and the
 // events that tell it. It returns the subscription's newest row.
 func (s *Store) carryOut(ctx context.Context, tx pgx.Tx, step step) (Subscription, error) {
-	action, err := s.act(ctx, tx, step.moment, step.cause)
+	all, err := overridesOf(ctx, tx, step.workspace.id)
+	if err != nil {
+		return Subscription{}, err
+	}
+	action, err := s.act(ctx, tx, step.moment.with(all), step.cause)
 	if err != nil {
 		return Subscription{}, err
 	}
@@ -63,8 +72,8 @@ func (s *Store) carryOut(ctx context.Context, tx pgx.Tx, step step) (Subscriptio
 	return action.Row, err
 }
 
-// act finds out the action of a moment and writes its rows. The moment's policy and
-// next id are filled in.
+// act finds out the action of a moment, whose terms have the workspace's overrides,
+// and writes its rows. The moment's policy and next id are filled in.
 func (s *Store) act(ctx context.Context, tx pgx.Tx, m Moment, cause string) (Action, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -106,7 +115,7 @@ func (s *Store) settle(ctx context.Context, tx pgx.Tx, o outcome) (lockedWorkspa
 // noticed reports whether what a cache holds of the workspace is old now. A
 // workspace that is new has no revision yet, and is noticed for being known.
 func (o outcome) noticed(active string) bool {
-	if o.assigned || o.workspace.revision == 0 || active != o.workspace.active {
+	if o.assigned || o.why != "" || o.workspace.revision == 0 || active != o.workspace.active {
 		return true
 	}
 	return slices.ContainsFunc(o.actions, func(a Action) bool { return a.concerns(active) })
@@ -166,32 +175,39 @@ func (s *Store) elect(ctx context.Context, o outcome) lockedWorkspace {
 }
 
 // decisive is the action that the election is held after: of several the one that
-// renews what counts, so that the workspace follows it. Without any it is held all
-// the same: a grace may be over.
+// renews what counts, so that the workspace follows it. Other ranks are as if one came.
+// Without any it is held all the same: a grace may be over.
 func (o outcome) decisive() Action {
 	for _, a := range o.actions {
 		if a.Verb == VerbRoll && a.Closes.ID == o.workspace.active {
 			return a
 		}
 	}
-	if n := len(o.actions); n > 0 {
+	switch n := len(o.actions); {
+	case o.ranked:
+		return Action{Verb: VerbInsert}
+	case n > 0:
 		return o.actions[n-1]
+	default:
+		return Action{Verb: VerbNone}
 	}
-	return Action{Verb: VerbNone}
 }
 
 func scanCandidate(row pgx.CollectableRow) (Candidate, error) {
 	var (
-		c   Candidate
-		err error
+		c         Candidate
+		overrides []overrideRow
+		err       error
 	)
-	c.Subscription, err = scanSubscriptionAnd(row, &c.Rank)
+	c.Subscription, err = scanSubscriptionAnd(row, &c.Rank, &overrides)
+	c.overrides = overridesFrom(overrides)
 	return c, err
 }
 
 func openPeriods(ctx context.Context, tx pgx.Tx, workspace string) ([]Candidate, error) {
 	rows, err := tx.Query(ctx, `SELECT `+subscriptionColumns+`,
-			(SELECT rank FROM plan_revisions p WHERE p.plan_key = s.plan_key AND p.revision = s.plan_revision)
+			(SELECT rank FROM plan_revisions p WHERE p.plan_key = s.plan_key AND p.revision = s.plan_revision),
+			(SELECT jsonb_agg(o ORDER BY o.field COLLATE "C") FROM plan_overrides o WHERE o.workspace_id = s.workspace_id)
 		FROM subscriptions s WHERE workspace_id = @workspace AND closed_at IS NULL`, pgx.NamedArgs{"workspace": workspace})
 	if err != nil {
 		return nil, fmt.Errorf("read open periods: %w", err)

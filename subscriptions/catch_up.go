@@ -43,7 +43,7 @@ func (s *Store) catchUpLocked(ctx context.Context, tx pgx.Tx, locked lockedWorks
 		if err != nil {
 			return lockedWorkspace{}, fmt.Errorf("subscription %s: %w", c.ID, err)
 		}
-		action, err := s.act(ctx, tx, moment, "time")
+		action, err := s.act(ctx, tx, moment.with(c.overrides), "time")
 		if err != nil {
 			return lockedWorkspace{}, fmt.Errorf("subscription %s: %w", c.ID, err)
 		}

@@ -12,6 +12,9 @@
 //	admission ─ Cache.Lookup ─ miss ─ Store.PlanInfo ◄── workspaces, subscriptions
 //	                                     └─ catchUp: what time has changed comes first
 //
+//	an operator ─ ChangeOverrides, ApplyToRunning ─ retake: other terms, in a Transition ─┐
+//	an operator ─ Invalidate ─────────────────────────────────────────────────────────────┴─ settle
+//
 //	news of all this ─ outbox, in the same transaction ─ Outbox.Relay ─► whoever publishes
 //
 // A subscription is a chain of rows, one for each period, and a renewal is a new
@@ -23,6 +26,10 @@
 // source would say had time alone passed, and Election which of several live
 // subscriptions counts; carryOut writes all of it, and the events that tell it, in one
 // transaction under the workspace's lock.
+//
+// A snapshot is the plan's terms with what the workspace has instead of them, and
+// carries what to go back to: so an override that has expired is never used,
+// whoever has or has not put the rows right by then.
 //
 // A workspace without a live subscription is on the catalog's default plan, in
 // calendar months of UTC. That is an answer of the database; a failed read is an

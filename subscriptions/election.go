@@ -9,6 +9,8 @@ import (
 type Candidate struct {
 	Subscription
 	Rank int
+	// overrides are the workspace's, expired or not.
+	overrides []Override
 }
 
 // Election finds which of a workspace's open periods counts.

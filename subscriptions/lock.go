@@ -52,14 +52,11 @@ const lockedColumns = `w.id, w.revision, coalesce(w.active_subscription_id::text
 
 func scanLocked(row pgx.CollectableRow) (lockedWorkspace, error) {
 	var (
-		w                         lockedWorkspace
-		source, account, sourceID *string
-		livemode                  *bool
+		w      lockedWorkspace
+		pinned pinnedKey
 	)
-	err := row.Scan(&w.id, &w.revision, &w.active, &source, &account, &livemode, &sourceID)
-	if err == nil && source != nil {
-		w.pinned = &SubscriptionKey{Source: Source(*source), Account: *account, Livemode: *livemode, SourceID: *sourceID}
-	}
+	err := row.Scan(append([]any{&w.id, &w.revision, &w.active}, pinned.columns()...)...)
+	w.pinned = pinned.key()
 	return w, err
 }
 

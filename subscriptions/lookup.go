@@ -68,6 +68,7 @@ type reading struct {
 	// held is the open row behind a closed active one, nil without it.
 	held        *Subscription
 	defaultPlan *PlanRevision
+	overrides   []Override
 	readAt      time.Time
 }
 
@@ -85,7 +86,7 @@ func (r reading) at(at time.Time, options StoreOptions) (PlanInfo, error) {
 	info := r.onSubscription(at, options.Policy)
 	switch end := info.until(); {
 	case at.Before(end):
-		return info, nil
+		return info.overriddenAt(at), nil
 	case r.readAt.Before(end):
 		return PlanInfo{}, fmt.Errorf("%w: subscription %s goes on until %s, asked for %s", ErrPeriodNotStarted,
 			r.active.ID, end.Format(time.RFC3339Nano), at.Format(time.RFC3339Nano))
@@ -109,8 +110,8 @@ func (r reading) onDefault(at time.Time) (PlanInfo, error) {
 	info := r.info()
 	info.Period = CalendarMonth(at)
 	info.UsageEpoch = DefaultEpoch(info.Period.Start)
-	info.Snapshot = snapshotOf(*r.defaultPlan)
-	return info, nil
+	info.Snapshot = snapshotOf(*r.defaultPlan).with(liveOverrides(r.overrides, at))
+	return info.overriddenAt(at), nil
 }
 
 // onSubscription is the active row as it may be served at the instant, if it ends
@@ -153,7 +154,8 @@ func (s Subscription) lasts(at time.Time, policy Policy) time.Time {
 // that begins at start.
 func DefaultEpoch(start time.Time) string { return "default." + start.UTC().Format("2006-01") }
 
-const selectRevision = `SELECT w.revision, clock_timestamp()
+const selectRevision = `SELECT w.revision, clock_timestamp(),
+		(SELECT jsonb_agg(o ORDER BY o.field COLLATE "C") FROM plan_overrides o WHERE o.workspace_id = asked.id)
 	FROM (VALUES (@workspace::text)) AS asked (id) LEFT JOIN workspaces w ON w.id = asked.id`
 
 // selectActive finds the row that counts and, if it is closed, the open one of its
@@ -174,8 +176,9 @@ func (s *Store) read(ctx context.Context, workspace string) (reading, error) {
 	batch := &pgx.Batch{}
 	args := pgx.NamedArgs{"workspace": workspace}
 	batch.Queue(selectRevision, args).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&found.revision, &found.readAt)
-		found.readAt = found.readAt.UTC()
+		var overrides []overrideRow
+		err := row.Scan(&found.revision, &found.readAt, &overrides)
+		found.readAt, found.overrides = found.readAt.UTC(), overridesFrom(overrides)
 		return err
 	})
 	batch.Queue(selectActive, args).Query(func(rows pgx.Rows) error {

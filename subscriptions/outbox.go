@@ -64,6 +64,8 @@ func renewed(row Subscription) schemas.SubscriptionRenewed {
 func (o outcome) reason() string {
 	action := o.decisive()
 	switch {
+	case o.why != "":
+		return o.why
 	case o.assigned:
 		return "assigned to plan " + action.Row.PlanKey
 	case action.Verb == VerbInsert:

@@ -41,5 +41,5 @@ func decodeSnapshot(body []byte) (Snapshot, error) {
 	if snapshot.PlanKey == "" || snapshot.PlanRevision <= 0 {
 		return Snapshot{}, errors.New("decode snapshot: plan_key or plan_revision is missing")
 	}
-	return snapshot, nil
+	return snapshot, snapshot.checkOverrides()
 }

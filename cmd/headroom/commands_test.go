@@ -62,6 +62,8 @@ func TestHelpIsNoFailure(t *testing.T) {
 		{"plans", "--help"},
 		{"plans", "apply", "--help"},
 		{"workspaces", "assign", "-h"},
+		{"workspaces", "override", "--help"},
+		{"invalidate", "--help"},
 		{"decisions", "--help"},
 		{"dev", "--help"},
 		{"help"},

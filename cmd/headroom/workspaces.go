@@ -11,9 +11,10 @@ import (
 
 // workspacesCmd is workspaces and the plans they are on.
 type workspacesCmd struct {
-	List   workspacesListCmd   `cmd:"" help:"List the workspaces that have or had a subscription."`
-	Show   workspacesShowCmd   `cmd:"" help:"Show a workspace's plan, period, limits and usage."`
-	Assign workspacesAssignCmd `cmd:"" help:"Put a workspace on a plan by hand."`
+	List     workspacesListCmd     `cmd:"" help:"List the workspaces that have or had a subscription."`
+	Show     workspacesShowCmd     `cmd:"" help:"Show a workspace's plan, period, limits and usage."`
+	Assign   workspacesAssignCmd   `cmd:"" help:"Put a workspace on a plan by hand."`
+	Override workspacesOverrideCmd `cmd:"" help:"Give a workspace limits and features that are not its plan's."`
 }
 
 // workspacesListCmd lists workspaces by id.

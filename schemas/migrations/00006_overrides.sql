@@ -7,7 +7,9 @@
 CREATE TABLE plan_overrides (
     workspace_id text        NOT NULL REFERENCES workspaces (id),
     -- A limit's name, or 'features.' and a feature's name.
-    field        text        NOT NULL CHECK (field <> ''),
+    field        text        NOT NULL CHECK (field LIKE 'features._%' OR field IN (
+        'max_executions', 'max_concurrent_executions', 'max_tasks_per_execution', 'max_execution_duration_minutes',
+        'max_execution_payload_size_mb', 'max_storage_mb', 'max_executions_per_minute')),
     -- NULL is unlimited, as everywhere.
     value        bigint      CHECK (value >= 0),
     -- Nobody remembers a year later why somebody has more than they pay for.
