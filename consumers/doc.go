@@ -11,7 +11,7 @@
 //	    │                                                                              │
 //	    └─ completions, in order ─► ledger.go ─► Postgres ◄── decisions, in order ─────┘
 //
-//	outbox (Postgres) ─► relay.go ─► subscription.renewed, plan.invalidated
+//	outbox (Postgres) ─► relay.go ─► subscription.renewed, plan.invalidated, usage.threshold_reached
 //
 // A batch is what waits when a lane is free; nothing waits for a batch to fill. A
 // message is acknowledged only after everything that it asked for is stored, so a

@@ -46,6 +46,7 @@ type RelayOptions struct {
 //
 //	outbox ─ commit, NOTIFY ─► Relay ─► headroom.subscriptions.renewed.<ws>
 //	   ▲                          ├───► headroom.plans.invalidated.<ws>
+//	   │                          ├───► headroom.usage.threshold.<ws>
 //	   └── mark what was stored ──┤
 //	                              └───► headroom.deadletters.subscriptions.outbox  what is no event
 //

@@ -2,9 +2,9 @@ package subscriptions
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/headroomhq/headroom/schemas"
@@ -59,15 +59,9 @@ func (n notice) reason(action Action) string {
 }
 
 func enqueue(ctx context.Context, tx pgx.Tx, workspace, kind string, data any) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return fmt.Errorf("make an event id: %w", err)
-	}
-	_, err = tx.Exec(ctx, `INSERT INTO outbox (id, workspace_id, subject_kind, body)
-		VALUES (@id::uuid, @workspace, @kind, @body)`,
-		pgx.NamedArgs{"id": id.String(), "workspace": workspace, "kind": kind, "body": data})
+	body, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("write %s into the outbox: %w", kind, err)
 	}
-	return nil
+	return Enqueue(ctx, tx, News{WorkspaceID: workspace, Kind: kind, Body: body})
 }
