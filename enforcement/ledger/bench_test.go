@@ -17,6 +17,7 @@ func BenchmarkFold(b *testing.B) {
 }
 
 func benchmarkFold(b *testing.B, workspaces int) {
+	b.Helper()
 	book := open(b)
 	store := book.catalog(b, 1_000_000_000)
 	ids := make([]string, workspaces)
