@@ -59,6 +59,8 @@ type whole struct {
 	*books
 	enforcer *enforcement.Enforcer
 	plans    *subscriptions.Cache
+	// subscriptions is what plans reads.
+	subscriptions *subscriptions.Store
 }
 
 func newWhole(t *testing.T, o subscriptions.StoreOptions) *whole {
@@ -83,7 +85,7 @@ func wholeOver(t *testing.T, client *redis.Client, o subscriptions.StoreOptions)
 		}
 	}
 	plans := subscriptions.NewCache(store.PlanInfo, subscriptions.CacheOptions{})
-	return &whole{books: b, plans: plans, enforcer: enforcement.New(enforcement.Options{
+	return &whole{books: b, plans: plans, subscriptions: store, enforcer: enforcement.New(enforcement.Options{
 		Redis: client, Plans: plans, Usage: b.store,
 	})}
 }

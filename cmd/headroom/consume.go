@@ -35,14 +35,15 @@ func (s *service) consume(ctx context.Context) error {
 	}
 	options := s.config.storeOptions()
 	options.Log = s.log
-	plans := newPlanCache(subscriptions.NewStore(s.postgres, options), s.config.PlanCacheTTL, &s.health.catalog, s.log)
+	store := subscriptions.NewStore(s.postgres, options)
+	plans := newPlanCache(store, s.config.PlanCacheTTL, &s.health.catalog, s.log)
 	news, err := client.OpenInvalidations(ctx, client.InvalidationsOptions{
 		JetStream: js, Topology: s.config.topology(), Plans: plans, Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
-	work, err := s.consumers(js, plans)
+	work, err := s.consumers(js, store, plans)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (s *service) consume(ctx context.Context) error {
 	return parts.Wait()
 }
 
-func (s *service) consumers(js jetstream.JetStream, plans enforcement.Plans) (*consumers.Consumers, error) {
+func (s *service) consumers(js jetstream.JetStream, store *subscriptions.Store, plans *planCache) (*consumers.Consumers, error) {
 	book := ledger.New(s.postgres)
 	enforcer := enforcement.New(enforcement.Options{
 		Redis: s.redis, Plans: plans, Usage: book, Prefix: s.config.RedisPrefix,
@@ -80,6 +81,7 @@ func (s *service) consumers(js jetstream.JetStream, plans enforcement.Plans) (*c
 	})
 	return consumers.New(consumers.Options{
 		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: enforcer, Ledger: book,
+		Renewals: store, Plans: plans,
 		Workers: s.config.Workers, BatchSize: s.config.BatchSize, UnavailableBudget: s.config.UnavailableBudget,
 		Shadow: s.config.Shadow, Log: s.log,
 	})
