@@ -52,6 +52,16 @@ plans:
       max_execution_payload_size_mb: 5
       max_storage_mb: 100
       max_executions_per_minute: unlimited
+  ample:
+    rank: 30
+    limits:
+      max_executions: 1000
+      max_concurrent_executions: unlimited
+      max_tasks_per_execution: 50
+      max_execution_duration_minutes: 10
+      max_execution_payload_size_mb: 5
+      max_storage_mb: 100
+      max_executions_per_minute: unlimited
 `
 
 // whole is the whole event path on real services.
