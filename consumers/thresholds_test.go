@@ -32,7 +32,8 @@ func (w *whole) relayed() {
 	})
 }
 
-// thresholds waits for so many and tells them.
+// thresholds waits for so many and tells them. How much is used depends on which of
+// several decisions that were taken at once is stored first.
 func (w *whole) thresholds(n int) []string {
 	w.Helper()
 	var all []string
@@ -42,7 +43,10 @@ func (w *whole) thresholds(n int) []string {
 			w.Fatal(err)
 		}
 		d := event.Data
-		all = append(all, fmt.Sprintf("%s %s %d%%: %d of %d", d.WorkspaceID, d.Limit, d.Percent, d.Used, d.LimitValue))
+		if 100*d.Used < int64(d.Percent)*d.LimitValue {
+			w.Errorf("%+v is told of too early", d)
+		}
+		all = append(all, fmt.Sprintf("%s %s %d%% of %d", d.WorkspaceID, d.Limit, d.Percent, d.LimitValue))
 	}
 	return all
 }
@@ -59,7 +63,7 @@ func TestSubscribersHearOfThresholdsOnce(t *testing.T) {
 	}
 	w.decisions(60)
 	w.folded()
-	want := []string{"limited max_executions 80%: 32 of 40", "limited max_executions 100%: 40 of 40"}
+	want := []string{"limited max_executions 80% of 40", "limited max_executions 100% of 40"}
 	if diff := cmp.Diff(want, w.thresholds(2)); diff != "" {
 		t.Errorf("thresholds (-want +got):\n%s", diff)
 	}
@@ -87,7 +91,7 @@ func TestSubscribersHearThatADowngradeIsOverTheLimitWithoutTraffic(t *testing.T)
 	if _, err := w.subscriptions.Assign(t.Context(), subscriptions.Assignment{WorkspaceID: "shrinking", PlanKey: "quota"}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"shrinking max_executions 80%: 45 of 40", "shrinking max_executions 100%: 45 of 40"}
+	want := []string{"shrinking max_executions 80% of 40", "shrinking max_executions 100% of 40"}
 	if diff := cmp.Diff(want, w.thresholds(2)); diff != "" {
 		t.Errorf("thresholds (-want +got):\n%s", diff)
 	}

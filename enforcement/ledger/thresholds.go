@@ -37,8 +37,8 @@ type sighting struct {
 }
 
 // sightings are what the decisions show, each threshold once: where it was
-// reached with the least in use. So what is told does not depend on how the
-// decisions were batched, and a limit that was in force for a moment counts too.
+// reached with the least in use. So it does not matter how the decisions were
+// batched, and a limit that was in force for a moment counts too.
 //
 // Used is the counter that the decision was taken on. A denial for an exhausted
 // quota shows it as well as an allow does, and a shadow decision as well as
