@@ -41,7 +41,7 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	work, err := s.consumers(js, plans)
+	work, err := s.consumers(js, store, plans)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *service) broadcast() func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error { return s.redis.Publish(ctx, channel, body).Err() }
 }
 
-func (s *service) consumers(js jetstream.JetStream, plans enforcement.Plans) (*consumers.Consumers, error) {
+func (s *service) consumers(js jetstream.JetStream, store *subscriptions.Store, plans *client.Plans) (*consumers.Consumers, error) {
 	book := ledger.New(s.postgres)
 	enforcer := enforcement.New(enforcement.Options{
 		Redis: s.redis, Plans: plans, Usage: book, Prefix: s.config.RedisPrefix,
@@ -99,6 +99,7 @@ func (s *service) consumers(js jetstream.JetStream, plans enforcement.Plans) (*c
 	})
 	return consumers.New(consumers.Options{
 		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: enforcer, Ledger: book,
+		Renewals: store, Plans: plans,
 		Workers: s.config.Workers, BatchSize: s.config.BatchSize, UnavailableBudget: s.config.UnavailableBudget,
 		Shadow: s.config.Shadow, Log: s.log,
 	})

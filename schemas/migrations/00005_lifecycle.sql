@@ -34,6 +34,22 @@ ALTER TABLE subscriptions
     ADD CONSTRAINT subscriptions_billing_contains_period
         CHECK (billing_start <= period_start AND period_end <= billing_end);
 
+-- A row that another billing service writes need not know of quotas shorter than a
+-- billing period: what it does not state is its own period.
+-- +goose StatementBegin
+CREATE FUNCTION bill_whole_period() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.billing_start := coalesce(NEW.billing_start, NEW.period_start);
+    NEW.billing_end := coalesce(NEW.billing_end, NEW.period_end);
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+
+CREATE TRIGGER subscriptions_bill_whole_period BEFORE INSERT ON subscriptions
+    FOR EACH ROW WHEN (NEW.billing_start IS NULL OR NEW.billing_end IS NULL)
+    EXECUTE FUNCTION bill_whole_period();
+
 -- The worker asks once a second for the one that is due the longest. The index holds
 -- an entry for each open subscription, and the question reads its beginning.
 CREATE INDEX subscriptions_due ON subscriptions (due_at) WHERE closed_at IS NULL AND due_at IS NOT NULL;
