@@ -42,9 +42,7 @@ func TestABoundaryUnderLoadChargesEachPeriodAtMostItsLimit(t *testing.T) {
 	for ws, n := range map[string]int{"busy": ended, "crowded": 0} {
 		row := h.row(ws)
 		first[ws] = row.ID
-		for _, id := range load.allowed(row.ID)[:n] {
-			h.complete(ws, id)
-		}
+		h.complete(ws, load.allowed(row.ID)[:n]...)
 	}
 	h.eventually("the completions are heard", func() bool { return h.redis(all[0], "busy", first["busy"]).Running == quota-ended })
 
@@ -59,9 +57,7 @@ func TestABoundaryUnderLoadChargesEachPeriodAtMostItsLimit(t *testing.T) {
 	load.until(quota, "busy is allowed beyond the boundary", func(d schemas.DecisionMade) bool { return beyond(d) && d.WorkspaceID == "busy" && d.Allowed })
 	load.until(300, "busy is refused beyond it", func(d schemas.DecisionMade) bool { return beyond(d) && d.WorkspaceID == "busy" && !d.Allowed })
 	load.until(100, "crowded is refused beyond it", func(d schemas.DecisionMade) bool { return beyond(d) && d.WorkspaceID == "crowded" && !d.Allowed })
-	for _, id := range load.allowed(first["crowded"])[:freed] {
-		h.complete("crowded", id)
-	}
+	h.complete("crowded", load.allowed(first["crowded"])[:freed]...)
 	load.until(freed, "crowded is allowed beyond it", func(d schemas.DecisionMade) bool { return beyond(d) && d.WorkspaceID == "crowded" && d.Allowed })
 	load.halt()
 	h.folded()

@@ -237,10 +237,26 @@ func encode[T schemas.Data](t testing.TB, id string, data T) []byte {
 	return body
 }
 
-func (h *house) complete(ws, execution string) {
+// complete reports that the executions are over, all at once: one after the other each
+// would wait behind the requests that are under way.
+func (h *house) complete(ws string, executions ...string) {
 	h.Helper()
-	h.publish(h.topology.Completed(ws), encode(h.TB, "done-"+execution,
-		schemas.ExecutionCompleted{WorkspaceID: ws, ExecutionID: execution, Outcome: schemas.OutcomeSucceeded}))
+	var all []jetstream.PubAckFuture
+	for _, id := range executions {
+		stored, err := h.js.PublishAsync(h.topology.Completed(ws), encode(h.TB, "done-"+id,
+			schemas.ExecutionCompleted{WorkspaceID: ws, ExecutionID: id, Outcome: schemas.OutcomeSucceeded}))
+		if err != nil {
+			h.Fatal(err)
+		}
+		all = append(all, stored)
+	}
+	for _, stored := range all {
+		select {
+		case <-stored.Ok():
+		case err := <-stored.Err():
+			h.Fatal(err)
+		}
+	}
 }
 
 // decisions is the whole stream, in order.
