@@ -132,8 +132,8 @@ func TestMigrateSaysWhatIsWrongWithItsDatabase(t *testing.T) {
 const (
 	insertPlan      = `insert into plan_revisions (plan_key, revision) values ('pro', nextval('catalog_revision_seq'))`
 	insertWorkspace = `insert into workspaces (id) values ('ws')`
-	insertPeriod    = `insert into subscriptions (id, workspace_id, source, source_id, plan_key, plan_revision, snapshot, kind, period_start, period_end, usage_epoch)
-		values (gen_random_uuid(), 'ws', 'system', 's1', 'pro', 1, '{}', 'created', $1, $2, 'e1')`
+	insertPeriod    = `insert into subscriptions (id, workspace_id, source, source_id, plan_key, plan_revision, snapshot, kind, period_start, period_end, billing_start, billing_end, usage_epoch)
+		values (gen_random_uuid(), 'ws', 'system', 's1', 'pro', 1, '{}', 'created', $1, $2, $1, $2, 'e1')`
 )
 
 func TestAPlanRevisionNeverChanges(t *testing.T) {
