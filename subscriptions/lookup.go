@@ -14,7 +14,8 @@ import (
 const catchUpAttempts = 3
 
 // PlanInfo tells what a workspace is measured against at an instant. It takes
-// one round trip to the database; it is what Cache loads.
+// one round trip to the database, and two while a period is held; it is what Cache
+// loads.
 //
 //	no row of the workspace                default plan, revision 0 (or ErrNotEntitled)
 //	no active subscription                 default plan
@@ -158,19 +159,17 @@ const selectRevision = `SELECT w.revision, clock_timestamp(),
 		(SELECT jsonb_agg(o ORDER BY o.field COLLATE "C") FROM plan_overrides o WHERE o.workspace_id = asked.id)
 	FROM (VALUES (@workspace::text)) AS asked (id) LEFT JOIN workspaces w ON w.id = asked.id`
 
-// selectActive finds the row that counts and, if it is closed, the open one of its
-// subscription that follows it.
-const selectActive = `WITH active AS MATERIALIZED (
-		SELECT s.* FROM workspaces w JOIN subscriptions s ON s.id = w.active_subscription_id WHERE w.id = @workspace)
-	SELECT ` + subscriptionColumns + ` FROM active
-	UNION ALL
-	SELECT ` + subscriptionColumns + ` FROM subscriptions next WHERE closed_at IS NULL
-		AND (source, account, livemode, source_id, previous_id) =
-			(SELECT source, account, livemode, source_id, id FROM active WHERE closed_at IS NOT NULL)
-	ORDER BY closed_at NULLS LAST`
+const selectActive = `SELECT ` + subscriptionColumns + ` FROM subscriptions
+	WHERE id = (SELECT active_subscription_id FROM workspaces WHERE id = @workspace)`
 
-// read sends its queries in one round trip. A later one sees the same or
-// a later state, which is never older than the revision says.
+// selectNext finds the open row of a subscription if it follows the closed one.
+const selectNext = `SELECT ` + subscriptionColumns + ` FROM subscriptions
+	WHERE source = @source AND account = @account AND livemode = @livemode AND source_id = @source_id
+		AND closed_at IS NULL AND previous_id = @id::uuid`
+
+// read sends its queries in one round trip, and another one if the row that counts is
+// closed. A later query sees the same or a later state, which is never older than the
+// revision says.
 func (s *Store) read(ctx context.Context, workspace string) (reading, error) {
 	found := reading{workspace: workspace}
 	batch := &pgx.Batch{}
@@ -182,13 +181,8 @@ func (s *Store) read(ctx context.Context, workspace string) (reading, error) {
 		return err
 	})
 	batch.Queue(selectActive, args).Query(func(rows pgx.Rows) error {
-		active, err := pgx.CollectRows(rows, scanSubscription)
-		if len(active) > 0 {
-			found.active = &active[0]
-		}
-		if len(active) > 1 {
-			found.held = &active[1]
-		}
+		var err error
+		found.active, err = atMostOnePeriod(rows)
 		return err
 	})
 	batch.Queue(selectDefaultPlan).Query(func(rows pgx.Rows) error {
@@ -201,5 +195,16 @@ func (s *Store) read(ctx context.Context, workspace string) (reading, error) {
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return reading{}, err
 	}
-	return found, nil
+	if found.active == nil || found.active.ClosedAt == nil {
+		return found, nil
+	}
+	rows, err := s.pool.Query(ctx, selectNext, pgx.NamedArgs{
+		"source": found.active.Source, "account": found.active.Account, "livemode": found.active.Livemode,
+		"source_id": found.active.SourceID, "id": found.active.ID,
+	})
+	if err != nil {
+		return reading{}, err
+	}
+	found.held, err = atMostOnePeriod(rows)
+	return found, err
 }
