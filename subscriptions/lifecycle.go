@@ -28,14 +28,15 @@ type LifecycleOptions struct {
 }
 
 // Lifecycle carries out what time alone does to subscriptions, for workspaces that
-// nobody asks for: periods and quotas that are over, trials, ends, graces, and
-// Stripe's periods without news (Store.Overdue). Any number of processes may run one.
+// nobody asks for: periods and quotas that are over, trials, ends, graces, Stripe's
+// periods without news (Store.Overdue), overrides. Any number of processes may run one.
 //
 //	             once a second
 //	subscriptions.due_at ──► the one due longest whose workspace nobody has locked
 //	                           │ one transaction
 //	                           ├─ catchUp: each due row once ─ which one counts ─ outbox
 //	                           └─ fails: put off, longer each time, the others go on
+//	plan_overrides.expires_at ─► ExpireOverrides
 //
 // A workspace is locked from the moment it is found until the commit, so nobody
 // does it twice. A process that is killed leaves what it had begun as it was before.
@@ -46,6 +47,8 @@ type Lifecycle struct {
 	troubles *troubles
 	// more wakes workers that rest, because there is more than one can do.
 	more chan struct{}
+	// expiry is what kept overrides from being removed at the last look.
+	expiry string
 }
 
 // NewLifecycle makes a Lifecycle of a store. It does not talk to the database yet.
@@ -83,6 +86,7 @@ func (l *Lifecycle) lead(ctx context.Context) error {
 		if err == nil {
 			err = l.drain(ctx)
 		}
+		l.expire(ctx)
 		pause := l.options.Glance
 		switch {
 		case ctx.Err() != nil:
@@ -145,6 +149,21 @@ func (l *Lifecycle) drain(ctx context.Context) error {
 		case l.more <- struct{}{}:
 		default: // they are at it
 		}
+	}
+}
+
+// expire ends overrides whose time is over. No lookup uses one by then, so a fault
+// keeps nothing waiting and is only told.
+func (l *Lifecycle) expire(ctx context.Context) {
+	switch _, err := l.store.ExpireOverrides(ctx, 0); {
+	case ctx.Err() != nil:
+	case err != nil:
+		if text := err.Error(); text != l.expiry {
+			l.expiry = text
+			l.options.Log.WarnContext(ctx, "overrides that expired stay on record", "error", err)
+		}
+	default:
+		l.expiry = ""
 	}
 }
 

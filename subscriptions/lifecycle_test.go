@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
 	"github.com/headroomhq/headroom/subscriptions"
 )
@@ -169,5 +170,24 @@ func TestWhatIsDueIsFoundByItsIndex(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestTheWorkerEndsOverrides(t *testing.T) {
+	t.Parallel()
+	s, pool := newStore(t)
+	apply(t, s)
+	assign(t, s, subscriptions.Assignment{})
+	until := now(t, pool).Add(time.Hour)
+	override(t, s, subscriptions.OverrideChange{Set: limits{"max_executions": schemas.LimitOf(5)}, Until: &until})
+	lapse(t, pool)
+	stop := lifecycle(t, subscriptions.Policy{}, schematest.Logger(t))
+	defer stop()
+	eventually(t, "the override is off the record", func() bool {
+		live, err := s.Overrides(t.Context(), "acme")
+		return err == nil && len(live) == 0
+	})
+	if row := history(t, s, "acme")[0]; row.Snapshot.Limits.MaxExecutions != schemas.Unlimited {
+		t.Errorf("the open period still has a quota of %v", row.Snapshot.Limits.MaxExecutions)
 	}
 }
