@@ -47,8 +47,6 @@ type Lifecycle struct {
 	troubles *troubles
 	// more wakes workers that rest, because there is more than one can do.
 	more chan struct{}
-	// expiry is what kept overrides from being removed at the last look.
-	expiry string
 }
 
 // NewLifecycle makes a Lifecycle of a store. It does not talk to the database yet.
@@ -86,7 +84,9 @@ func (l *Lifecycle) lead(ctx context.Context) error {
 		if err == nil {
 			err = l.drain(ctx)
 		}
-		l.expire(ctx)
+		if err == nil {
+			err = l.expire(ctx)
+		}
 		pause := l.options.Glance
 		switch {
 		case ctx.Err() != nil:
@@ -152,19 +152,13 @@ func (l *Lifecycle) drain(ctx context.Context) error {
 	}
 }
 
-// expire ends overrides whose time is over. No lookup uses one by then, so a fault
-// keeps nothing waiting and is only told.
-func (l *Lifecycle) expire(ctx context.Context) {
-	switch _, err := l.store.ExpireOverrides(ctx, 0); {
-	case ctx.Err() != nil:
-	case err != nil:
-		if text := err.Error(); text != l.expiry {
-			l.expiry = text
-			l.options.Log.WarnContext(ctx, "overrides that expired stay on record", "error", err)
-		}
-	default:
-		l.expiry = ""
-	}
+// expire ends overrides whose time is over. No lookup uses one by then, so a
+// workspace that fails is tried again at the next look.
+func (l *Lifecycle) expire(ctx context.Context) error {
+	_, err := l.store.expireOverrides(ctx, DefaultExpireLimit, func(workspace string, err error) {
+		l.troubles.add(ctx, workspace, err)
+	})
+	return err
 }
 
 func rest(ctx context.Context, pause time.Duration) {

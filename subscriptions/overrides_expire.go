@@ -24,26 +24,32 @@ func (s *Store) ExpireOverrides(ctx context.Context, limit int) (int, error) {
 	if limit <= 0 {
 		limit = DefaultExpireLimit
 	}
-	var (
-		done   int
-		faults []error
-		failed = []string{}
-	)
+	var faults []error
+	done, err := s.expireOverrides(ctx, limit, func(workspace string, err error) {
+		faults = append(faults, fmt.Errorf("expire overrides of workspace %s: %w", workspace, err))
+	})
+	return done, errors.Join(append(faults, err)...)
+}
+
+// expireOverrides tells of each workspace that failed, and returns an error when
+// nothing can be looked after.
+func (s *Store) expireOverrides(ctx context.Context, limit int, fault func(workspace string, err error)) (done int, err error) {
+	failed := []string{}
 	for done < limit {
 		workspace, changed, err := s.expireNext(ctx, failed)
 		switch {
 		case err != nil && (workspace == "" || ctx.Err() != nil):
-			return done, errors.Join(append(faults, fmt.Errorf("expire overrides: %w", err))...)
+			return done, fmt.Errorf("expire overrides: %w", err)
 		case err != nil:
 			failed = append(failed, workspace)
-			faults = append(faults, fmt.Errorf("expire overrides of workspace %s: %w", workspace, err))
+			fault(workspace, err)
 		case workspace == "":
-			return done, errors.Join(faults...)
+			return done, nil
 		case changed:
 			done++
 		}
 	}
-	return done, errors.Join(faults...)
+	return done, nil
 }
 
 // expireNext looks after the workspace whose override expired first, except for
