@@ -124,7 +124,7 @@ func (t terms) state(a Assignment, open *Subscription, now time.Time) (SourceSta
 	case a.NewPeriod:
 		return t.restarted(stateOf(*open), a, now)
 	case t.ofTrial() && open.Status != StatusTrialing:
-		return SourceState{}, fmt.Errorf("%w: trial: workspace %s has an open %s subscription that is on none; to begin one, open a new period",
+		return SourceState{}, fmt.Errorf("%w: trial: workspace %s has an open %s subscription that is not on trial; a trial begins with a new period",
 			ErrInvalidAssignment, a.WorkspaceID, open.Source)
 	case open.Status == StatusTrialing && (now.Before(open.Billing.End) || !t.trial.IsZero()):
 		return t.onTrial(stateOf(*open), a, now)

@@ -216,14 +216,6 @@ func TestAWorkspaceIsAssignedListedAndShown(t *testing.T) {
 	if l := view.Limits["max_executions"]; !l.Unlimited || l.Value != nil || l.From != "plan" {
 		t.Errorf("max_executions is %+v, want unlimited from the plan", l)
 	}
-	var trial subscriptionRow
-	i.mustJSON(&trial, "workspaces", "assign", "ws_t", "--plan", "pro", "--trial", "14d", "--after-trial", "expire")
-	if trial.Status != "trialing" || trial.PeriodEnd.Sub(trial.PeriodStart) != 14*24*time.Hour {
-		t.Errorf("a trial is %+v", trial)
-	}
-	if _, _, err := i.run("workspaces", "assign", "ws_a", "--plan", "pro", "--trial", "14d"); exitCode(err) != exitUsage {
-		t.Errorf("a trial in the midst of a period: %v", err)
-	}
 	if _, _, err := i.run("workspaces", "assign", "ws_a", "--plan", "platinum"); exitCode(err) != exitFailed {
 		t.Errorf("assigning no plan: %v, want a failure", err)
 	}

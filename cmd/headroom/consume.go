@@ -46,9 +46,7 @@ func (s *service) consume(ctx context.Context) error {
 		return err
 	}
 	outbox := subscriptions.NewOutbox(s.postgres)
-	relay, err := consumers.NewRelay(consumers.RelayOptions{
-		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Outbox: outbox, Broadcast: s.broadcast(), Log: s.log,
-	})
+	relay, err := s.relay(js, outbox)
 	if err != nil {
 		return err
 	}
@@ -79,6 +77,12 @@ func (s *service) plans(js jetstream.JetStream, store *subscriptions.Store) (*cl
 	return client.NewPlans(client.PlansOptions{
 		Source:    newPlanSource(store, &s.health.catalog),
 		JetStream: js, Topology: s.config.topology(), TTL: s.config.PlanCacheTTL, Applied: s.metrics.applied, Log: s.log,
+	})
+}
+
+func (s *service) relay(js jetstream.JetStream, outbox *subscriptions.Outbox) (*consumers.Relay, error) {
+	return consumers.NewRelay(consumers.RelayOptions{
+		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Outbox: outbox, Broadcast: s.broadcast(), Log: s.log,
 	})
 }
 

@@ -132,7 +132,7 @@ The example engine, in the folder of the clone:
 
   NATS_URL=%[1]s go run ./examples/engine/run
 
-Is it ready? http://%[8]s/readyz
+Is it ready? http://%[8]s/readyz   What it counts: http://%[8]s/metrics
 `, d.config.NATSURL.Reveal(), topology.Requested(workspace), body, topology.Stream(schemas.StreamDecisions),
 		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr, shellWord(os.Args[0]))
 }

@@ -36,7 +36,11 @@ func (c *invalidateCmd) Run(ctx context.Context, p *program) error {
 		if c.json() {
 			return writeIndented(p.stdout, invalidatedView{WorkspaceID: c.Workspace, Revision: revision})
 		}
-		_, err = fmt.Fprintf(p.stdout, "workspace %s is at revision %d\n", c.Workspace, revision)
+		text := fmt.Sprintf("workspace %s is at revision %d; every instance reads its plan again", c.Workspace, revision)
+		if revision == 0 {
+			text = fmt.Sprintf("workspace %s is not known; every instance looks for it again", c.Workspace)
+		}
+		_, err = fmt.Fprintln(p.stdout, text)
 		return err
 	})
 }

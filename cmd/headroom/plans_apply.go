@@ -67,6 +67,8 @@ func (v appliedView) print(p *program) error {
 		return err
 	}
 	switch {
+	case v.ToRunning != nil && v.ToRunning.Periods == 0:
+		fmt.Fprintln(p.stdout, "no running period is behind its plan")
 	case v.ToRunning != nil:
 		fmt.Fprintf(p.stdout, "%s of %s took the new terms\n",
 			counted(v.ToRunning.Periods, "running period"), counted(v.ToRunning.Workspaces, "workspace"))

@@ -26,6 +26,12 @@ type subscriptionRow struct {
 	PeriodEnd      time.Time  `json:"period_end"`
 	UsageEpoch     string     `json:"usage_epoch"`
 	Interval       string     `json:"interval,omitempty"`
+	// The billing period is longer than the row's own where the plan has a quota interval.
+	BillingStart   time.Time  `json:"billing_start"`
+	BillingEnd     time.Time  `json:"billing_end"`
+	AfterTrial     string     `json:"after_trial,omitempty"`
+	UnpaidSince    *time.Time `json:"unpaid_since,omitempty"`
+	OverdueSince   *time.Time `json:"overdue_since,omitempty"`
 	CancelAt       *time.Time `json:"cancel_at"`
 	PlanUnresolved bool       `json:"plan_unresolved"`
 	ClosedAt       *time.Time `json:"closed_at"`
@@ -41,21 +47,43 @@ func rowOf(s *subscriptions.Subscription) *subscriptionRow {
 		ID: s.ID, WorkspaceID: s.WorkspaceID, Source: string(s.Source), SourceID: s.SourceID, Account: s.Account, Livemode: s.Livemode,
 		Status: s.Status, PaymentState: s.PaymentState, Kind: s.Kind, Quantity: s.Quantity,
 		PlanKey: s.PlanKey, PlanRevision: s.PlanRevision, PeriodStart: s.PeriodStart, PeriodEnd: s.PeriodEnd,
-		UsageEpoch: s.UsageEpoch, Interval: s.Interval.String(), CancelAt: s.CancelAt, ClosedAt: s.ClosedAt, PreviousID: s.PreviousID,
+		UsageEpoch: s.UsageEpoch, Interval: s.Interval.String(), BillingStart: s.Billing.Start, BillingEnd: s.Billing.End,
+		AfterTrial: s.AfterTrial, UnpaidSince: s.UnpaidSince, OverdueSince: s.OverdueSince, CancelAt: s.CancelAt, ClosedAt: s.ClosedAt, PreviousID: s.PreviousID,
 	}
 }
 
 func (r *subscriptionRow) pairs() [][2]string {
-	return [][2]string{
+	pairs := [][2]string{
 		{"workspace", r.WorkspaceID},
 		{"plan", fmt.Sprintf("%s (revision %d)", r.PlanKey, r.PlanRevision)},
 		{"subscription", r.ID},
 		{"source", r.Source},
 		{"status", r.Status},
 		{"period", instant(r.PeriodStart) + " to " + instant(r.PeriodEnd) + " (" + r.Kind + ")"},
-		{"interval", dash(r.Interval)},
-		{"usage epoch", r.UsageEpoch},
 	}
+	pairs = append(pairs, r.ahead()...)
+	return append(pairs, [2]string{"interval", dash(r.Interval)}, [2]string{"usage epoch", r.UsageEpoch})
+}
+
+// ahead is what the status and the period do not tell of what follows, without
+// what does not apply.
+func (r *subscriptionRow) ahead() [][2]string {
+	var pairs [][2]string
+	if !r.BillingStart.Equal(r.PeriodStart) || !r.BillingEnd.Equal(r.PeriodEnd) {
+		pairs = append(pairs, [2]string{"billing period", instant(r.BillingStart) + " to " + instant(r.BillingEnd)})
+	}
+	if r.Status == subscriptions.StatusTrialing && r.AfterTrial != "" {
+		pairs = append(pairs, [2]string{"after trial", r.AfterTrial})
+	}
+	for _, at := range []struct {
+		name string
+		at   *time.Time
+	}{{"ends at", r.CancelAt}, {"unpaid since", r.UnpaidSince}, {"overdue since", r.OverdueSince}} {
+		if at.at != nil {
+			pairs = append(pairs, [2]string{at.name, instant(*at.at)})
+		}
+	}
+	return pairs
 }
 
 // Where a limit's value is from.

@@ -11,7 +11,7 @@ import (
 
 // workspacesCmd is workspaces and the plans they are on.
 type workspacesCmd struct {
-	List     workspacesListCmd     `cmd:"" help:"List the workspaces that have or had a subscription."`
+	List     workspacesListCmd     `cmd:"" help:"List the workspaces that were ever given a plan or an override."`
 	Show     workspacesShowCmd     `cmd:"" help:"Show a workspace's plan, period, limits and usage."`
 	Assign   workspacesAssignCmd   `cmd:"" help:"Put a workspace on a plan by hand."`
 	Override workspacesOverrideCmd `cmd:"" help:"Give a workspace limits and features that are not its plan's."`

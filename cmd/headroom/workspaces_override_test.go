@@ -136,7 +136,7 @@ func TestInvalidatePrintsTheRevision(t *testing.T) {
 	i := newInstallation(t)
 	i.must("plans", "apply", demoCatalog)
 	i.must("workspaces", "assign", "ws", "--plan", "pro")
-	if text := i.must("invalidate", "ws"); text != "workspace ws is at revision 2\n" {
+	if text := i.must("invalidate", "ws"); text != "workspace ws is at revision 2; every instance reads its plan again\n" {
 		t.Errorf("it prints %q", text)
 	}
 	var view map[string]any

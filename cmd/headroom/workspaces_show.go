@@ -135,8 +135,11 @@ func (v workspaceView) print(p *program) error {
 	if v.Pinned != nil {
 		pairs = append(pairs, [2]string{"pinned", v.Pinned.Source + " " + v.Pinned.SourceID})
 	}
+	pairs = append(pairs, [2]string{"period", instant(v.PeriodStart) + " to " + instant(v.PeriodEnd)})
+	if v.Subscription != nil {
+		pairs = append(pairs, v.Subscription.ahead()...)
+	}
 	pairs = append(pairs,
-		[2]string{"period", instant(v.PeriodStart) + " to " + instant(v.PeriodEnd)},
 		[2]string{"quota lasts", quotaText(v.QuotaInterval)},
 		[2]string{"executions", usageText(v.Usage.Executions, v.Ledger.Executions)},
 		[2]string{"running", usageText(v.Usage.Concurrent, v.Ledger.Concurrent)},
