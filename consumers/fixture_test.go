@@ -2,7 +2,6 @@ package consumers_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -85,7 +84,7 @@ func (w *world) halt(r *running) {
 // what can be subscribed to is waited for with that.
 func (w *world) eventually(what string, is func() bool) {
 	w.Helper()
-	again := time.NewTicker(2 * time.Millisecond)
+	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	deadline := time.After(patience)
 	for !is() {
@@ -134,26 +133,50 @@ func body[T schemas.Data](w *world, id string, data T) []byte {
 	return b
 }
 
-// stored is the messages of a stream so far, in order.
+// stored is the messages of a stream so far, in order. They are read in bulk: asked for
+// one by one they are most of the cost of a test with thousands.
 func (w *world) stored(kind schemas.StreamKind) []*jetstream.RawStreamMsg {
 	w.Helper()
-	stream, err := w.js.Stream(context.Background(), w.topology.Stream(kind))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	stream, err := w.js.Stream(ctx, w.topology.Stream(kind))
 	if err != nil {
 		w.Fatal(err)
 	}
-	state := stream.CachedInfo().State
+	n := int(stream.CachedInfo().State.Msgs)
+	if n == 0 {
+		return nil
+	}
+	reader, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true})
+	if err != nil {
+		w.Fatal(err)
+	}
 	var all []*jetstream.RawStreamMsg
-	for sequence := state.FirstSeq; sequence <= state.LastSeq && state.Msgs > 0; sequence++ {
-		m, err := stream.GetMsg(context.Background(), sequence)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			continue
-		}
+	for len(all) < n {
+		fetched, err := reader.Fetch(n-len(all), jetstream.FetchContext(ctx))
 		if err != nil {
 			w.Fatal(err)
 		}
-		all = append(all, m)
+		for m := range fetched.Messages() {
+			all = append(all, w.raw(m))
+		}
+		if err := fetched.Error(); err != nil {
+			w.Fatalf("read %s after %d of %d messages: %v", kind, len(all), n, err)
+		}
+	}
+	if err := stream.DeleteConsumer(ctx, reader.CachedInfo().Name); err != nil {
+		w.Fatal(err)
 	}
 	return all
+}
+
+func (w *world) raw(m jetstream.Msg) *jetstream.RawStreamMsg {
+	w.Helper()
+	about, err := m.Metadata()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return &jetstream.RawStreamMsg{Subject: m.Subject(), Sequence: about.Sequence.Stream, Header: m.Headers(), Data: m.Data(), Time: about.Timestamp}
 }
 
 // await waits for the stream to hold so many messages, and returns them.
@@ -183,6 +206,25 @@ func (w *world) decisions(n int) []schemas.DecisionMade {
 		all = append(all, event.Data)
 	}
 	return all
+}
+
+// decision waits for the n-th decision, from 1, of a stream that keeps them all.
+func (w *world) decision(n int) schemas.DecisionMade {
+	w.Helper()
+	w.eventually(fmt.Sprintf("decision %d", n), func() bool { return w.count(schemas.StreamDecisions) >= n })
+	stream, err := w.js.Stream(context.Background(), w.topology.Stream(schemas.StreamDecisions))
+	if err != nil {
+		w.Fatal(err)
+	}
+	m, err := stream.GetMsg(context.Background(), uint64(n))
+	if err != nil {
+		w.Fatal(err)
+	}
+	event, err := schemas.Decode[schemas.DecisionMade](m.Subject, m.Data)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return event.Data
 }
 
 // settled waits until a consumer has nothing left of what is stored for it now:

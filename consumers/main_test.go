@@ -1,6 +1,8 @@
 package consumers_test
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"testing"
 
@@ -14,6 +16,12 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(relayVariable) != "" {
 		os.Exit(untilKilled(relayProcess, os.Stdin, os.Stderr))
+	}
+	// Most of a test here is waiting for servers, deliveries and outages. `-parallel`
+	// on the command line comes later and wins.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	schematest.Main(m)
 }

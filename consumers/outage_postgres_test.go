@@ -46,7 +46,7 @@ func TestAnOutageOfPostgresStopsOnlyWorkspacesThatAreNotKnown(t *testing.T) {
 		t.Helper()
 		w.request(ws, execution)
 		decided++
-		return w.decisions(decided)[decided-1]
+		return w.decision(decided)
 	}
 	before := decide("known", "before")
 	if !before.Allowed || !before.Exact {

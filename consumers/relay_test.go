@@ -16,7 +16,7 @@ import (
 func TestSeveralRelaysPublishEachRowOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	n := newNewsroom(t)
-	const workspaces, each = 300, 12
+	const workspaces, each = 300, 8
 	for range 4 {
 		n.relay()
 	}
@@ -36,7 +36,7 @@ func TestABacklogIsPublishedByRelaysThatStartLater(t *testing.T) {
 		INSERT INTO outbox (id, workspace_id, subject_kind, body)
 		SELECT gen_random_uuid(), 'ws' || lpad(w::text, 3, '0'), 'plan.invalidated',
 			jsonb_build_object('workspace_id', 'ws' || lpad(w::text, 3, '0'), 'plan_revision', r, 'reason', 'backlog')
-		FROM generate_series(1, 40) r, generate_series(1, 150) w ORDER BY r, w`)
+		FROM generate_series(1, 20) r, generate_series(1, 150) w ORDER BY r, w`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestABacklogIsPublishedByRelaysThatStartLater(t *testing.T) {
 		n.relay()
 	}
 	n.drained()
-	n.expectAllOnce(150 * 40)
+	n.expectAllOnce(150 * 20)
 }
 
 func TestRestartsOfPostgresAndNATSLoseAndRepeatNothing(t *testing.T) {

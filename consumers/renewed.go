@@ -15,8 +15,6 @@ const (
 	kindRenewed = schemas.ConsumerRenewed
 	// roomSubscriptions is the room of dead letters from the subscriptions stream.
 	roomSubscriptions = "subscriptions"
-	// kindEnded is the renewal that is none.
-	kindEnded = "ended"
 	// shortestLook bounds how early a renewal is given up that was already old when this
 	// process first found its row missing: its publisher may have been away as well.
 	shortestLook = time.Minute
@@ -194,7 +192,7 @@ func (h *renewed) open(ctx context.Context, all []*renewal, verdicts []error) {
 	var workspaces []string
 	for _, r := range all {
 		h.plans.Invalidate(r.workspace(), r.row.Revision)
-		if !r.row.Counts || r.event.Data.Kind == kindEnded {
+		if !r.row.Counts || r.event.Data.Kind == subscriptions.KindEnded {
 			h.log.DebugContext(ctx, "renewal opens no period", "workspace", r.workspace(), "subscription", r.row.ID, "kind", r.event.Data.Kind)
 			continue
 		}

@@ -220,10 +220,10 @@ func TestARenewalWaitsForServicesForAsLongAsItTakes(t *testing.T) {
 	r.away = gone
 	c := w.start(j, r.follow, func(o *consumers.Options) { o.MaxAttempts, o.RenewalPatience = 1, time.Millisecond })
 	w.renew("billing", rowOne, "cycle")
-	w.eventually("it was put off while Postgres is away", func() bool { return c.Stats().Deferred() >= 4 })
+	w.eventually("it was put off while Postgres is away", func() bool { return c.Stats().Deferred() >= 2 })
 	r.set(func() { r.away = nil })
 	so := c.Stats().Deferred()
-	w.eventually("it was put off while Redis is away", func() bool { return c.Stats().Deferred() >= so+4 })
+	w.eventually("it was put off while Redis is away", func() bool { return c.Stats().Deferred() >= so+2 })
 	j.mu.Lock()
 	away = false
 	j.mu.Unlock()

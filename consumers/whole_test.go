@@ -214,7 +214,7 @@ func (w *whole) final() final {
 
 func TestAnyOrderAndRepetitionOfEventsComesToTheSameEnd(t *testing.T) {
 	t.Parallel()
-	const executions = 300
+	const executions = 150
 	inOrder := newWhole(t, subscriptions.StoreOptions{})
 	inOrder.start(inOrder.enforcer, inOrder.keep)
 	events, started := inOrder.story(executions)
