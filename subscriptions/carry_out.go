@@ -156,7 +156,8 @@ func writeRows(ctx context.Context, tx pgx.Tx, action Action, cause string) (Sub
 	return row, nil
 }
 
-// elect is the workspace with the subscription that counts from now on.
+// elect is the workspace with the subscription that counts from now on. That there are
+// several is reported when one comes in and when another one counts, not each time.
 func (s *Store) elect(ctx context.Context, o outcome) lockedWorkspace {
 	next := o.workspace
 	election := Election{
@@ -167,7 +168,7 @@ func (s *Store) elect(ctx context.Context, o outcome) lockedWorkspace {
 		election, next.pinned = election.assigned()
 	}
 	next.active = election.Winner()
-	if live := election.Live(); live > 1 && next.active != o.workspace.active {
+	if live := election.Live(); live > 1 && (next.active != o.workspace.active || o.decisive().Verb == VerbInsert) {
 		s.options.Log.WarnContext(ctx, "workspace has several live subscriptions",
 			"workspace_id", next.id, "live", live, "active_subscription_id", next.active)
 	}

@@ -79,3 +79,20 @@ func TestElection(t *testing.T) {
 		})
 	}
 }
+
+func TestSeveralLiveSubscriptionsAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	_, pool := newStore(t)
+	log := &lines{}
+	s := subscriptions.NewStore(pool, subscriptions.StoreOptions{Log: log.log()})
+	apply(t, s)
+	follow(t, s, running(t, pool, "sub_pro", "pro"))
+	free := running(t, pool, "sub_free", "free")
+	for _, quantity := range []int32{1, 2, 3} {
+		free.Quantity = quantity
+		follow(t, s, free)
+	}
+	if n := log.with("several live subscriptions"); n != 1 {
+		t.Errorf("reported %d times, want once for the one that came and did not win", n)
+	}
+}

@@ -10,22 +10,22 @@ import (
 
 // subscriptionRow is a period row in the contract's shape.
 type subscriptionRow struct {
-	ID             string     `json:"id"`
-	WorkspaceID    string     `json:"workspace_id"`
-	Source         string     `json:"source"`
-	SourceID       string     `json:"source_id"`
-	Account        string     `json:"account"`
-	Livemode       bool       `json:"livemode"`
-	Status         string     `json:"status"`
-	PaymentState   string     `json:"payment_state"`
-	Kind           string     `json:"kind"`
-	Quantity       int32      `json:"quantity"`
-	PlanKey        string     `json:"plan_key"`
-	PlanRevision   int64      `json:"plan_revision"`
-	PeriodStart    time.Time  `json:"period_start"`
-	PeriodEnd      time.Time  `json:"period_end"`
-	UsageEpoch     string     `json:"usage_epoch"`
-	Interval       string     `json:"interval,omitempty"`
+	ID           string    `json:"id"`
+	WorkspaceID  string    `json:"workspace_id"`
+	Source       string    `json:"source"`
+	SourceID     string    `json:"source_id"`
+	Account      string    `json:"account"`
+	Livemode     bool      `json:"livemode"`
+	Status       string    `json:"status"`
+	PaymentState string    `json:"payment_state"`
+	Kind         string    `json:"kind"`
+	Quantity     int32     `json:"quantity"`
+	PlanKey      string    `json:"plan_key"`
+	PlanRevision int64     `json:"plan_revision"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	UsageEpoch   string    `json:"usage_epoch"`
+	Interval     string    `json:"interval,omitempty"`
 	// The billing period is longer than the row's own where the plan has a quota interval.
 	BillingStart   time.Time  `json:"billing_start"`
 	BillingEnd     time.Time  `json:"billing_end"`
