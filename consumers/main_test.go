@@ -1,8 +1,6 @@
 package consumers_test
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -17,11 +15,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(relayVariable) != "" {
 		os.Exit(untilKilled(relayProcess, os.Stdin, os.Stderr))
 	}
-	// Most of a test here is waiting for servers, deliveries and outages. `-parallel`
-	// on the command line comes later and wins.
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	schematest.AtOnce(4)
 	schematest.Main(m)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/headroomhq/headroom/schemas/schematest"
@@ -116,14 +117,19 @@ func wantRenewedOnce(t testing.TB, pool *pgxpool.Pool, workspaces int64) {
 	}
 }
 
-// elapse lets time pass, by moving all of the subscriptions into the past.
+// elapse lets time pass, by moving all of the subscriptions into the past: first all of
+// them far away, so that none takes a start that another one has yet to leave.
 func elapse(t testing.TB, pool *pgxpool.Pool, d time.Duration) {
 	t.Helper()
-	_, err := pool.Exec(t.Context(), `UPDATE subscriptions SET
-		period_start = period_start - $1::interval, period_end = period_end - $1, billing_start = billing_start - $1,
-		billing_end = billing_end - $1, anchor = anchor - $1, cancel_at = cancel_at - $1, closed_at = closed_at - $1,
-		unpaid_since = unpaid_since - $1, overdue_since = overdue_since - $1, due_at = due_at - $1`, d)
-	if err != nil {
+	const faraway = 100 * 365 * 24 * time.Hour
+	batch := &pgx.Batch{}
+	for _, step := range []time.Duration{d + faraway, -faraway} {
+		batch.Queue(`UPDATE subscriptions SET
+			period_start = period_start - $1::interval, period_end = period_end - $1, billing_start = billing_start - $1,
+			billing_end = billing_end - $1, anchor = anchor - $1, cancel_at = cancel_at - $1, closed_at = closed_at - $1,
+			unpaid_since = unpaid_since - $1, overdue_since = overdue_since - $1, due_at = due_at - $1`, step)
+	}
+	if err := pool.SendBatch(t.Context(), batch).Close(); err != nil {
 		t.Fatal(err)
 	}
 }

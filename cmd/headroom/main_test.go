@@ -14,6 +14,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beHeadroom) != "" {
 		main()
 	}
+	schematest.AtOnce(4)
 	schematest.Main(m)
 }
 

@@ -3,8 +3,10 @@ package schematest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -32,6 +34,15 @@ func Main(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// AtOnce lets so many of a package's parallel tests run at a time, instead of one for each
+// core. It is for tests that wait for servers, deliveries and outages more than they
+// compute. -parallel on the command line wins. Call it before Main.
+func AtOnce(tests int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		panic(fmt.Sprintf("set how many tests run at a time: %v", err))
+	}
 }
 
 func stopShared() error {
