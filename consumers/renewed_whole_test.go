@@ -70,9 +70,9 @@ func (w *whole) bill(ws string) subscriptions.Subscription {
 			return err
 		}
 		_, err = tx.Exec(context.Background(), `INSERT INTO subscriptions (id, workspace_id, source, source_id, account, livemode,
-				plan_key, plan_revision, snapshot, kind, period_start, period_end, usage_epoch, previous_id)
+				plan_key, plan_revision, snapshot, quantity, kind, period_start, period_end, usage_epoch, previous_id)
 			SELECT $2::uuid, workspace_id, source, source_id, account, livemode,
-				plan_key, plan_revision, snapshot, 'cycle', $3, $4, $2::text, id
+				plan_key, plan_revision, snapshot, quantity, 'cycle', $3, $4, $2::text, id
 			FROM subscriptions WHERE id = $1`, last.ID, next.ID, next.PeriodStart, next.PeriodEnd)
 		return err
 	})
