@@ -33,7 +33,8 @@ type Election struct {
 // renewal.
 //
 // Only an open, entitled period wins, with one exception: while a period is held
-// for its payment, the workspace stays on the closed one before it.
+// for its payment, the workspace stays on the closed one before it, unless another
+// would win over the one that is held.
 func (e Election) Winner() string {
 	current := e.follow()
 	var best *Candidate
@@ -49,8 +50,9 @@ func (e Election) Winner() string {
 			best = c
 		}
 	}
+	held := e.waiting(current)
 	switch {
-	case e.waiting(current) && (best == nil || !e.contested()):
+	case held != nil && (best == nil || !e.contested() || !e.beats(*best, *held)):
 		return current
 	case best == nil:
 		return ""
@@ -133,12 +135,13 @@ func (e Election) follow() string {
 	return e.Active
 }
 
-// waiting reports whether the row is the one before a period that is held.
-func (e Election) waiting(id string) bool {
-	for _, c := range e.Open {
+// waiting is the period that is held and that the row is the one before, or nil.
+func (e Election) waiting(id string) *Candidate {
+	for i := range e.Open {
+		c := &e.Open[i]
 		if c.PreviousID != nil && *c.PreviousID == id && e.Policy.Held(c.Subscription, e.Now) {
-			return true
+			return c
 		}
 	}
-	return false
+	return nil
 }
