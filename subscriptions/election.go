@@ -33,8 +33,8 @@ type Election struct {
 // renewal.
 //
 // Only an open, entitled period wins, with one exception: while a period is held
-// for its payment, the workspace stays on the closed one before it, unless another
-// would win over the one that is held.
+// for its payment, or was told of before it begins, the workspace stays on the closed
+// one before it, unless another would win over the one that is to come.
 func (e Election) Winner() string {
 	current := e.follow()
 	var best *Candidate
@@ -85,7 +85,7 @@ func (e Election) Live() int {
 }
 
 func (e Election) live(c Candidate) bool {
-	return e.Policy.Entitled(c.Subscription, e.Now) && !e.Policy.withholds(c.Subscription)
+	return e.Policy.Entitled(c.Subscription, e.Now) && !e.Policy.withholds(c.Subscription) && !c.isAhead(e.Now)
 }
 
 func (e Election) isPinned(c Candidate) bool { return e.Pinned != nil && *e.Pinned == c.Key() }
@@ -129,17 +129,21 @@ func (e Election) contested() bool {
 // rolled to its successor, unless that is held.
 func (e Election) follow() string {
 	rolled := e.Action.Verb == VerbRoll && e.Action.Closes.ID == e.Active
-	if rolled && !e.Policy.withholds(e.Action.Row) {
+	if rolled && !e.Policy.withholds(e.Action.Row) && !e.Action.Row.isAhead(e.Now) {
 		return e.Action.Row.ID
 	}
 	return e.Active
 }
 
-// waiting is the period that is held and that the row is the one before, or nil.
+// waiting is the period that is held, or ahead, and that the row is the one before; or
+// nil.
 func (e Election) waiting(id string) *Candidate {
 	for i := range e.Open {
 		c := &e.Open[i]
-		if c.PreviousID != nil && *c.PreviousID == id && e.Policy.Held(c.Subscription, e.Now) {
+		if c.PreviousID == nil || *c.PreviousID != id {
+			continue
+		}
+		if e.Policy.Held(c.Subscription, e.Now) || c.isAhead(e.Now) && e.Policy.Entitled(c.Subscription, e.Now) {
 			return c
 		}
 	}

@@ -111,3 +111,31 @@ func TestApplyToRunningReachesThePeriodThatStandsIn(t *testing.T) {
 		t.Errorf("again: %+v", again)
 	}
 }
+
+func TestAPeriodThatIsToldOfBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	s, pool := newStore(t)
+	apply(t, s)
+	state := running(t, pool, "sub_1", "pro")
+	row := follow(t, s, state)
+	state.Period.Start = now(t, pool).Add(time.Hour).Truncate(time.Second)
+	state.Period.End = state.Period.Start.AddDate(0, 1, 0)
+	next := follow(t, s, state)
+	before := planInfo(t, s, now(t, pool))
+	if before.SubscriptionID != row.ID || !before.Period.End.Equal(next.PeriodStart) {
+		t.Errorf("before it begins: %+v", before)
+	}
+	if next.DueAt == nil || !next.DueAt.Equal(next.PeriodStart) {
+		t.Errorf("it is due at %v, want when it begins, %s", next.DueAt, next.PeriodStart)
+	}
+	// A workspace that had nothing before is on the default plan until then.
+	state.WorkspaceID, state.Key.SourceID = "new", "sub_2"
+	follow(t, s, state)
+	if info, err := s.PlanInfo(t.Context(), "new", now(t, pool)); err != nil || info.SubscriptionID != "" {
+		t.Errorf("a first period that is yet to begin: %+v, %v", info, err)
+	}
+	elapse(t, pool, 2*time.Hour)
+	if after := planInfo(t, s, now(t, pool)); after.SubscriptionID != next.ID || after.Revision <= before.Revision {
+		t.Errorf("after it began: %+v", after)
+	}
+}

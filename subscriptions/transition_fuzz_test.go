@@ -235,9 +235,9 @@ func (w *world) elect(action subscriptions.Action) {
 	}
 	ok := w.active == ""
 	for _, c := range election.Open {
-		held := w.policy.Held(c.Subscription, w.now)
+		held := w.policy.Held(c.Subscription, w.now) || w.now.Add(time.Second).Before(c.PeriodStart) && w.policy.Entitled(c.Subscription, w.now)
 		ok = ok || c.ID == w.active && w.policy.Entitled(c.Subscription, w.now) && !held ||
-			held && *c.PreviousID == w.active
+			held && c.PreviousID != nil && *c.PreviousID == w.active
 	}
 	if !ok {
 		w.t.Fatalf("%s counts, which is neither live nor before a held period: %+v", w.active, election.Open)
