@@ -104,9 +104,9 @@ func (h *requested) admit(ctx context.Context, questions []question, verdicts []
 	}
 	results := h.ask(ctx, questions)
 	h.probe.at(kindRequested, "decided")
-	tell(h.breaker, h.now(), results, func(r enforcement.Result) (bool, bool) {
-		return r.Err != nil, withoutPlan(r.Err) == nil
-	})
+	// A plan that cannot be read is no reason to keep those waiting whose plan is known: it
+	// is the plans' cache that spares a database that is away.
+	tell(h.breaker, h.now(), results, func(r enforcement.Result) (bool, bool) { return unavailable(r.Err) })
 	out := outgoing{until: started.Add(h.fence)}
 	isLate := !h.now().Before(out.until)
 	var undecided []question

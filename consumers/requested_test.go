@@ -113,6 +113,26 @@ func TestARequestWaitsWhileNothingCanBeDecided(t *testing.T) {
 	}
 }
 
+func TestAPlanThatCannotBeReadKeepsOnlyItsWorkspaceWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	j := &judge{admit: func(r enforcement.Request) enforcement.Result {
+		if r.WorkspaceID == "unknown" {
+			return enforcement.Result{Err: errors.New("look up plan: the database is away")}
+		}
+		return enforcement.Result{Decision: allowed(r)}
+	}}
+	// By a clock that stands still no pause ever ends.
+	now := time.Now()
+	w.start(j, func(o *consumers.Options) { o.Now = func() time.Time { return now } })
+	w.request("unknown", "x")
+	w.eventually("the unknown one is asked for twice", func() bool { return len(j.told(&j.asked)) >= 2 })
+	w.request("acme", "y")
+	if d := w.decisions(1)[0]; d.WorkspaceID != "acme" || !d.Allowed {
+		t.Errorf("decided %+v", d)
+	}
+}
+
 func TestARequestIsRefusedWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	soon := func() *time.Time { at := time.Now().Add(200 * time.Millisecond); return &at }

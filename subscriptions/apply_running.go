@@ -23,7 +23,8 @@ type AppliedToRunning struct {
 }
 
 // ApplyToRunning gives every open period whose plan has a newer revision the terms
-// of the newest one: amended in place, with what was used, the overrides kept, an
+// of the newest one, and so every closed one that stands in for a period that is held
+// for its payment: amended in place, with what was used, the overrides kept, an
 // entry in the audit trail, and the workspace's caches told. A plan that left the
 // catalog keeps its last terms. Each workspace is one transaction, and the call
 // returns after the last commit.
@@ -79,9 +80,19 @@ func (a *AppliedToRunning) add(periods int) {
 const newestRevisions = `(SELECT DISTINCT ON (plan_key) plan_key, revision, removed FROM plan_revisions
 		ORDER BY plan_key, revision DESC) AS newest`
 
-// fromOutdated are the open periods below their plan's newest revision.
+// fromOutdated are the periods below their plan's newest revision that are open, or that
+// stand in for an open one that is held.
 const fromOutdated = ` FROM ` + newestRevisions + `
-	JOIN subscriptions s ON s.plan_key = newest.plan_key AND s.plan_revision < newest.revision AND s.closed_at IS NULL
+	JOIN LATERAL (
+		SELECT workspace_id FROM subscriptions
+		WHERE plan_key = newest.plan_key AND plan_revision < newest.revision AND closed_at IS NULL
+		UNION ALL
+		SELECT w.id FROM subscriptions held
+			JOIN subscriptions before ON before.id = held.previous_id
+			JOIN workspaces w ON w.id = before.workspace_id AND w.active_subscription_id = before.id
+		WHERE held.held AND held.closed_at IS NULL
+			AND before.plan_key = newest.plan_key AND before.plan_revision < newest.revision AND before.closed_at IS NOT NULL
+	) s ON true
 	WHERE NOT newest.removed`
 
 func (s *Store) countOutdated(ctx context.Context) (int, error) {
@@ -117,13 +128,23 @@ func (s *Store) applyToRunning(ctx context.Context, workspace string) (periods i
 		if err != nil {
 			return err
 		}
-		o, err := s.retake(ctx, tx, retaking{
+		r := retaking{
 			workspace: locked, newest: true, cause: "plans apply --to-running", why: "catalog applied to running periods",
-		})
-		if err != nil || len(o.actions) == 0 {
+		}
+		o, err := s.retake(ctx, tx, r)
+		if err != nil {
 			return err
 		}
-		periods = len(o.actions)
+		closed, err := retakeClosed(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		if periods = len(o.actions); closed {
+			periods++
+		}
+		if periods == 0 {
+			return nil
+		}
 		_, err = s.settle(ctx, tx, o)
 		return err
 	})

@@ -34,8 +34,8 @@ type outcome struct {
 	assigned  bool
 	// why has caches read again in any case, and says why.
 	why string
-	// ranked is set where a plan's rank is another one now, so that another
-	// subscription may win.
+	// ranked is set where another subscription may win though no action tells so: a
+	// plan's rank is another one now, or somebody else wrote one.
 	ranked bool
 }
 

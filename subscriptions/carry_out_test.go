@@ -29,6 +29,16 @@ func running(t testing.TB, pool *pgxpool.Pool, sourceID, plan string) subscripti
 	}
 }
 
+// ending is a subscription to a plan in a month that ended an hour ago, so that the next
+// one runs.
+func ending(t testing.TB, pool *pgxpool.Pool, sourceID, plan string) subscriptions.SourceState {
+	t.Helper()
+	state := running(t, pool, sourceID, plan)
+	end := now(t, pool).Add(-time.Hour).Truncate(time.Second)
+	state.Period = subscriptions.Period{Start: end.AddDate(0, 0, -30), End: end}
+	return state
+}
+
 // nextPeriod is a state in the month after its own.
 func nextPeriod(s subscriptions.SourceState) subscriptions.SourceState {
 	s.Period = subscriptions.Period{Start: s.Period.End, End: s.Period.End.AddDate(0, 1, 0)}
@@ -102,7 +112,7 @@ func TestFollowASubscriptionThroughItsLife(t *testing.T) {
 	t.Parallel()
 	s, pool := newStore(t)
 	apply(t, s)
-	state := running(t, pool, "sub_1", "pro")
+	state := ending(t, pool, "sub_1", "pro")
 
 	first := follow(t, s, state)
 	wantActive(t, s, first.ID, 1)
@@ -168,8 +178,8 @@ func TestTheOutboxHoldsWhatTheContractSays(t *testing.T) {
 	t.Parallel()
 	s, pool := newStore(t)
 	apply(t, s)
-	first := follow(t, s, running(t, pool, "sub_1", "pro"))
-	next := follow(t, s, nextPeriod(running(t, pool, "sub_1", "pro")))
+	first := follow(t, s, ending(t, pool, "sub_1", "pro"))
+	next := follow(t, s, nextPeriod(ending(t, pool, "sub_1", "pro")))
 	events := outbox(t, pool)
 	if len(events) != 4 {
 		t.Fatalf("%d events, want 4", len(events))
@@ -193,8 +203,8 @@ func TestTheOutboxHoldsWhatTheContractSays(t *testing.T) {
 	if _, err := schemas.Encode(schemas.NewEvent("test", events[2].ID, noon, got)); err != nil {
 		t.Errorf("renewed is no valid event: %v", err)
 	}
-	ended := running(t, pool, "sub_1", "pro")
-	ended.Status = "canceled"
+	ended := ending(t, pool, "sub_1", "pro")
+	ended.Status, ended.EndedAt = "canceled", &ended.Period.Start
 	closed := follow(t, s, ended)
 	want.Kind, want.PeriodEnd = "ended", next.PeriodEnd // it ended before the last period began
 	var end schemas.SubscriptionRenewed
@@ -265,7 +275,7 @@ func TestFollowHoldsAnUnpaidPeriod(t *testing.T) {
 	_, pool := newStore(t)
 	s := subscriptions.NewStore(pool, subscriptions.StoreOptions{Policy: subscriptions.Policy{HoldUnpaid: true}})
 	apply(t, s)
-	state := running(t, pool, "sub_1", "pro")
+	state := ending(t, pool, "sub_1", "pro")
 	first := follow(t, s, state)
 	state = nextPeriod(state)
 	state.PaymentState = "pending"
@@ -312,7 +322,7 @@ func TestFollowInParallel(t *testing.T) {
 	t.Parallel()
 	s, pool := newStore(t)
 	apply(t, s)
-	state := running(t, pool, "sub_1", "pro")
+	state := ending(t, pool, "sub_1", "pro")
 	var sources sync.WaitGroup
 	for range 8 {
 		sources.Go(func() {

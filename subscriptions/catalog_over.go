@@ -114,7 +114,7 @@ func (s *Store) overToRunning(ctx context.Context, changes []PlanChange, c compa
 			keys = append(keys, change.Key)
 		}
 	}
-	rows, err := s.pool.Query(ctx, `SELECT w.id, s.usage_epoch, s.plan_key, (s.snapshot #>> '{limits,max_executions,value}')::bigint
+	rows, err := s.pool.Query(ctx, `SELECT w.id, s.usage_epoch, s.plan_key, limit_value(s.snapshot, 'max_executions')
 		FROM subscriptions s JOIN workspaces w ON w.active_subscription_id = s.id
 		WHERE s.closed_at IS NULL AND s.period_end > now() AND s.plan_key = ANY(@keys) AND `+notOverridden, pgx.NamedArgs{"keys": keys})
 	if err != nil {

@@ -33,7 +33,8 @@ type Election struct {
 // renewal.
 //
 // Only an open, entitled period wins, with one exception: while a period is held
-// for its payment, the workspace stays on the closed one before it.
+// for its payment, or was told of before it begins, the workspace stays on the closed
+// one before it, unless another would win over the one that is to come.
 func (e Election) Winner() string {
 	current := e.follow()
 	var best *Candidate
@@ -49,8 +50,9 @@ func (e Election) Winner() string {
 			best = c
 		}
 	}
+	held := e.waiting(current)
 	switch {
-	case e.waiting(current) && (best == nil || !e.contested()):
+	case held != nil && (best == nil || !e.contested() || !e.beats(*best, *held)):
 		return current
 	case best == nil:
 		return ""
@@ -83,7 +85,7 @@ func (e Election) Live() int {
 }
 
 func (e Election) live(c Candidate) bool {
-	return e.Policy.Entitled(c.Subscription, e.Now) && !e.Policy.withholds(c.Subscription)
+	return e.Policy.Entitled(c.Subscription, e.Now) && !e.Policy.withholds(c.Subscription) && !c.isAhead(e.Now)
 }
 
 func (e Election) isPinned(c Candidate) bool { return e.Pinned != nil && *e.Pinned == c.Key() }
@@ -127,18 +129,23 @@ func (e Election) contested() bool {
 // rolled to its successor, unless that is held.
 func (e Election) follow() string {
 	rolled := e.Action.Verb == VerbRoll && e.Action.Closes.ID == e.Active
-	if rolled && !e.Policy.withholds(e.Action.Row) {
+	if rolled && !e.Policy.withholds(e.Action.Row) && !e.Action.Row.isAhead(e.Now) {
 		return e.Action.Row.ID
 	}
 	return e.Active
 }
 
-// waiting reports whether the row is the one before a period that is held.
-func (e Election) waiting(id string) bool {
-	for _, c := range e.Open {
-		if c.PreviousID != nil && *c.PreviousID == id && e.Policy.Held(c.Subscription, e.Now) {
-			return true
+// waiting is the period that is held, or ahead, and that the row is the one before; or
+// nil.
+func (e Election) waiting(id string) *Candidate {
+	for i := range e.Open {
+		c := &e.Open[i]
+		if c.PreviousID == nil || *c.PreviousID != id {
+			continue
+		}
+		if e.Policy.Held(c.Subscription, e.Now) || c.isAhead(e.Now) && e.Policy.Entitled(c.Subscription, e.Now) {
+			return c
 		}
 	}
-	return false
+	return nil
 }

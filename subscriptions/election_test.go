@@ -40,7 +40,8 @@ func TestElection(t *testing.T) {
 		return action
 	}
 	low, high := candidate("a", 1, nil), candidate("b", 2, nil)
-	lowKey := low.Key()
+	worse := candidate("d", 0, nil)
+	lowKey, worseKey := low.Key(), worse.Key()
 	next, unpaid := candidate("c", 1, renewed("a", "paid")), candidate("c", 1, renewed("a", "pending"))
 	barred := candidate("c", 1, func(s *subscriptions.Subscription) { renewed("a", "failed")(s); s.Status = "unpaid" })
 	hold := subscriptions.Policy{HoldUnpaid: true}
@@ -64,6 +65,8 @@ func TestElection(t *testing.T) {
 		"an unpaid renewal is held":             {subscriptions.Election{Action: rolled(unpaid), Open: candidates{unpaid, high}, Active: "a", Policy: hold}, "a"},
 		"still held when others end":            {subscriptions.Election{Action: subscriptions.Action{Verb: "close"}, Open: candidates{unpaid}, Active: "a", Policy: hold}, "a"},
 		"held, and another comes":               {subscriptions.Election{Action: inserted, Open: candidates{unpaid, high}, Active: "a", Policy: hold}, "b"},
+		"held, and a worse one comes":           {subscriptions.Election{Action: inserted, Open: candidates{unpaid, worse}, Active: "a", Policy: hold}, "a"},
+		"held, and a worse one is pinned":       {subscriptions.Election{Action: inserted, Open: candidates{unpaid, worse}, Active: "a", Policy: hold, Pinned: &worseKey}, "d"},
 		"held as long as it is not paid":        {subscriptions.Election{Action: amended, Open: candidates{unpaid}, Active: "a", Policy: hold}, "a"},
 		"held no longer once it is paid":        {subscriptions.Election{Action: amended, Open: candidates{next}, Active: "a", Policy: hold}, "c"},
 		"held no longer once it is barred":      {subscriptions.Election{Action: amended, Open: candidates{barred}, Active: "a", Policy: hold}, ""},

@@ -30,7 +30,8 @@ func (s *Store) Invalidate(ctx context.Context, workspace, reason string) (revis
 		if err != nil {
 			return err
 		}
-		next, err := s.settle(ctx, tx, outcome{workspace: locked, now: locked.now, why: reason})
+		// Somebody else may have written a subscription that wins.
+		next, err := s.settle(ctx, tx, outcome{workspace: locked, now: locked.now, why: reason, ranked: true})
 		revision = next.revision
 		return err
 	})

@@ -21,6 +21,7 @@ const catchUpAttempts = 3
 //	no active subscription                 default plan
 //	its period contains the instant        the subscription
 //	a held period follows it               the subscription, for as long as that period
+//	one that is yet to begin follows it    the subscription, until then
 //	over, without news of Stripe           the subscription, until the overdue grace ends
 //	anything else that time has changed    carried out first, then read again
 //	the period that would contain it is ahead   ErrPeriodNotStarted
@@ -66,7 +67,7 @@ type reading struct {
 	revision *int64
 	// active is the row that the workspace points to, nil without one.
 	active *Subscription
-	// held is the open row behind a closed active one, nil without it.
+	// held is the open row behind a closed active one, held or ahead; nil without it.
 	held        *Subscription
 	defaultPlan *PlanRevision
 	overrides   []Override
@@ -125,6 +126,9 @@ func (r reading) onSubscription(at time.Time, policy Policy) PlanInfo {
 	switch {
 	case r.active.ClosedAt == nil:
 		info.Period.End = r.active.lasts(at, policy)
+	case r.held != nil && r.held.isAhead(at):
+		counts = r.held
+		info.Period.End = r.held.PeriodStart
 	case r.held != nil && policy.withholds(*r.held):
 		counts = r.held
 		info.Period.End = r.held.Billing.End

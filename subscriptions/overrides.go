@@ -57,6 +57,9 @@ func (c OverrideChange) check() error {
 	if len(c.Set) > 0 && strings.TrimSpace(c.Reason) == "" {
 		faults = append(faults, errors.New("reason: is missing; say why, for whoever asks later"))
 	}
+	if len(c.Set) == 0 && c.Until != nil {
+		faults = append(faults, errors.New("until: nothing is set that could expire; what is cleared is the plan's for good"))
+	}
 	for _, field := range slices.Sorted(maps.Keys(c.Set)) {
 		if fault := setFault(field, c.Set[field]); fault != nil {
 			faults = append(faults, fault)

@@ -218,6 +218,7 @@ func TestOverridesMayBeRefused(t *testing.T) {
 		says   []string
 	}{
 		"nothing to do":           {subscriptions.OverrideChange{}, []string{"nothing to set or to clear"}},
+		"a clearing that expires": {subscriptions.OverrideChange{Clear: []string{"max_executions"}, Until: new(past.Add(time.Hour))}, []string{"until: nothing is set"}},
 		"no reason":               {subscriptions.OverrideChange{Set: one}, []string{"reason: is missing"}},
 		"a blank reason":          {subscriptions.OverrideChange{Set: one, Reason: " \t"}, []string{"reason: is missing"}},
 		"a limit misspelt":        {subscriptions.OverrideChange{Set: limits{"max_excutions": {}}, Reason: "x"}, []string{"max_excutions: is no limit; the limits are max_executions, max_concurrent", "features.NAME"}},

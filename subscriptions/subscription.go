@@ -107,6 +107,13 @@ func (s Subscription) mayCount() bool {
 	return stands == standingEntitled || stands == standingGrace
 }
 
+// mostSkew is how far the clock of a source may be ahead of the database's: a period
+// that begins so soon is awaited.
+const mostSkew = time.Second
+
+// isAhead reports whether the source told of the period well before it begins.
+func (s Subscription) isAhead(at time.Time) bool { return at.Add(mostSkew).Before(s.PeriodStart) }
+
 func (s Subscription) unpaid() bool {
 	return s.PaymentState == PaymentPending || s.PaymentState == PaymentFailed
 }

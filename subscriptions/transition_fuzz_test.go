@@ -159,9 +159,11 @@ func (w *world) checkPassed(which int) {
 	if last.ClosedAt != nil {
 		return
 	}
-	if again := subscriptions.Transition(w.passing(which)); again.Verb != "none" {
+	m := w.passing(which)
+	if again := subscriptions.Transition(m); again.Verb != "none" {
 		w.t.Fatalf("time has passed already, and again: %s of %+v", again.Verb, last)
 	}
+	w.checkQuiet(m)
 	counts := w.policy.Entitled(last, w.now) && !(w.policy.HoldUnpaid && last.Held)
 	if counts && !w.now.Before(last.PeriodEnd) && last.PeriodEnd.Before(last.Billing.End) {
 		w.t.Fatalf("at %s the quota of %+v is over", w.now, last)
@@ -233,9 +235,9 @@ func (w *world) elect(action subscriptions.Action) {
 	}
 	ok := w.active == ""
 	for _, c := range election.Open {
-		held := w.policy.Held(c.Subscription, w.now)
+		held := w.policy.Held(c.Subscription, w.now) || w.now.Add(time.Second).Before(c.PeriodStart) && w.policy.Entitled(c.Subscription, w.now)
 		ok = ok || c.ID == w.active && w.policy.Entitled(c.Subscription, w.now) && !held ||
-			held && *c.PreviousID == w.active
+			held && c.PreviousID != nil && *c.PreviousID == w.active
 	}
 	if !ok {
 		w.t.Fatalf("%s counts, which is neither live nor before a held period: %+v", w.active, election.Open)
@@ -263,6 +265,33 @@ func (w *world) checkRows(which int) {
 		}
 		if next := rows[i+1]; !next.PeriodStart.After(row.PeriodStart) || end.After(next.PeriodStart) || *next.PreviousID != row.ID {
 			w.t.Fatalf("row %s until %s is followed by %+v", row.ID, end, next)
+		}
+	}
+}
+
+// checkQuiet checks that nothing happens before the row is due: a worker that looks only
+// then misses nothing.
+func (w *world) checkQuiet(m subscriptions.Moment) {
+	last := *m.Last
+	due := w.policy.Due(last, w.now)
+	if due != nil && !due.After(w.now) {
+		w.t.Fatalf("at %s %+v stays due at %s", w.now, last, due)
+	}
+	for day := range 400 {
+		at := w.now.AddDate(0, 0, day)
+		if due != nil && !at.Before(*due) {
+			return
+		}
+		state := subscriptions.Passage(last, at)
+		if state.PlanKey == "" {
+			state.PlanKey = "basic"
+		}
+		m.Says, m.Terms, m.Now = state, fuzzedTerms(state.PlanKey), at
+		if action := subscriptions.Transition(m); action.Verb != "none" {
+			w.t.Fatalf("%s at %s of %+v, which is due at %v", action.Verb, at, last, due)
+		}
+		if w.policy.Entitled(last, at) != w.policy.Entitled(last, w.now) || w.policy.Held(last, at) != w.policy.Held(last, w.now) {
+			w.t.Fatalf("at %s %+v counts otherwise, and is due at %v", at, last, due)
 		}
 	}
 }

@@ -70,6 +70,10 @@ func (s *service) consume(ctx context.Context) error {
 		return subscriptions.NewLifecycle(store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)
 	})
 	running.Go(func() error { return plans.Run(current) })
+	running.Go(func() error {
+		keepStreams(ctx, js, s.config, s.log)
+		return nil
+	})
 	return running.Wait()
 }
 

@@ -187,7 +187,7 @@ const noteStandings = `
 		select active_subscription_id from workspaces where id = t.id limit 1) as w
 	cross join lateral (
 		select usage_epoch, period_start, period_end,
-			(snapshot #>> array['limits', @limit_name, 'value'])::bigint as value
+			limit_value(snapshot, @limit_name) as value
 		from subscriptions where id = w.active_subscription_id and closed_at is null
 			and now() >= period_start and now() < period_end limit 1) as s
 	cross join lateral (

@@ -285,3 +285,23 @@ func TestAFoldThatFailsTellsNothing(t *testing.T) {
 	}
 	b.expectTold(t)
 }
+
+// The row is another billing service's, and the ledger has nothing to do with its faults.
+func TestAnAdmissionIsFoldedWhateverTheSnapshotHolds(t *testing.T) {
+	t.Parallel()
+	for value, told := range map[string][]string{
+		`1.0`: {"80%: 1 of 1", "100%: 1 of 1"}, `10.5`: nil, `"1"`: nil, `1e30`: nil, `-1`: nil, `{}`: nil, `null`: nil,
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			row := assign(t, b.catalog(t, 1000), "w", 1000)
+			_, err := b.pool.Exec(t.Context(), `update subscriptions set snapshot = jsonb_set(snapshot, '{limits,max_executions,value}', $1::jsonb)`, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.decide(t, paid(row, "x1", 1))
+			b.expectTold(t, told...)
+		})
+	}
+}
