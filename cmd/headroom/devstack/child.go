@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -156,13 +157,34 @@ func (c *child) shutdown(ctx context.Context) error {
 	}
 }
 
-// kill ends the child at once, as a crash would, and waits until it is gone.
+// kill ends the child at once, as a crash would, and waits until it is gone. Those
+// that it started end with it where the system names them, which Linux does;
+// elsewhere PostgreSQL's sessions notice and follow.
 func (c *child) kill() error {
+	started := childrenOf(c.cmd.Process.Pid)
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", c.name, err)
 	}
+	for _, pid := range started {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have noticed and be gone
+	}
 	<-c.ended
 	return nil
+}
+
+// childrenOf names the processes that a process has started and that run.
+func childrenOf(pid int) []int {
+	names, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for name := range strings.FieldsSeq(string(names)) {
+		if child, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, child)
+		}
+	}
+	return pids
 }
 
 func (c *child) outcome() error {

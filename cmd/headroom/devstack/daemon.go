@@ -76,8 +76,8 @@ func (d *daemon) PID() int {
 	return d.server.cmd.Process.Pid
 }
 
-// Kill ends the server as a crash would: SIGKILL. It returns when the server's first
-// process is gone; those of PostgreSQL's sessions notice and follow.
+// Kill ends the server as a crash would: SIGKILL, to those of PostgreSQL's sessions
+// too. It returns when the server's first process is gone.
 func (d *daemon) Kill() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

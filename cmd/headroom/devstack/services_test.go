@@ -37,7 +37,6 @@ func TestPostgresKeepsACommitOverAKill(t *testing.T) {
 		}
 	}
 	assertUnprivileged(t, cluster.PID())
-	// With a session open, whose process outlives the first one for a moment.
 	session, err := pgx.Connect(t.Context(), cluster.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +46,9 @@ func TestPostgresKeepsACommitOverAKill(t *testing.T) {
 	before, address := cluster.PID(), cluster.URL()
 	if err := cluster.Kill(); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := session.Exec(t.Context(), "SELECT 1"); err == nil {
+		t.Error("a session answers after the kill")
 	}
 	if err := cluster.Restart(t.Context()); err != nil {
 		t.Fatal(err)
