@@ -57,7 +57,7 @@ type fence struct {
 var fences = []fence{
 	{Import: "github.com/stripe/stripe-go", Within: []string{"webhooks"}},
 	{Import: "github.com/redis/go-redis", Within: []string{"enforcement", "cmd", "schemas/schematest"}, Tests: true},
-	{Import: "github.com/jackc/pgx", Within: []string{"schemas", "subscriptions", "enforcement", "cmd"}, Tests: true},
+	{Import: "github.com/jackc/pgx", Within: []string{"schemas", "subscriptions", "enforcement", "webhooks", "cmd"}, Tests: true},
 	{Import: "github.com/nats-io", Within: []string{"schemas", "consumers", "enforcement/api", "enforcement/client", "examples/engine", "cmd"}, Tests: true},
 	{Import: "github.com/nats-io/nats-server", Within: []string{"cmd", "schemas/schematest"}, Tests: true},
 	{Import: "net/http", Within: []string{"webhooks", "enforcement/api", "enforcement/client", "cmd"}, Tests: true},
