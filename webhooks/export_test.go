@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
@@ -107,7 +109,12 @@ func (l *Ledger) Ask(ctx context.Context, key SyncKey, cause string, now time.Ti
 
 // SettledThrough notes that a look-up is over.
 func (l *Ledger) SettledThrough(ctx context.Context, key SyncKey, generation int64, v Verdict) error {
-	return l.settledThrough(ctx, l.pool, settlement{key, generation, v})
+	return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error { return l.settledThrough(ctx, tx, settlement{key, generation, v}) })
+}
+
+// SettledThroughIn notes it in a transaction of the test's.
+func (l *Ledger) SettledThroughIn(ctx context.Context, tx pgx.Tx, s Settlement) error {
+	return l.settledThrough(ctx, tx, s)
 }
 
 // SetState gives a verdict on one event.
@@ -118,6 +125,11 @@ func (l *Ledger) SetState(ctx context.Context, row int64, v Verdict) error {
 // NewVerdict is a verdict.
 func NewVerdict(state, reason, workspace string, at time.Time) Verdict {
 	return verdict{state, reason, workspace, at}
+}
+
+// NewSettlement is a look-up that is over.
+func NewSettlement(key SyncKey, generation int64, v Verdict) Settlement {
+	return settlement{key, generation, v}
 }
 
 // Woken is what whoever looks up in this process waits on.

@@ -56,10 +56,16 @@ type verdict struct {
 // gives the verdict on the events that waited for no more than that, in the
 // caller's transaction. An event that waits for another subscription too goes on waiting.
 // A look-up that is older than what is noted changes nothing of that.
+//
+// It locks the events before the request, as a delivery does; a caller that holds the
+// request already may be ended by Postgres as a deadlock.
 func (l *Ledger) settledThrough(ctx context.Context, q queryer, s settlement) error {
 	args := s.key.args()
 	args["generation"], args["state"], args["reason"] = s.generation, s.verdict.state, s.verdict.reason
 	args["workspace"], args["at"] = s.verdict.workspace, s.verdict.at
+	if _, err := q.Exec(ctx, lockEventsSQL, args); err != nil {
+		return fmt.Errorf("lock the events of subscription %s: %w", s.key.SubscriptionID, err)
+	}
 	_, err := q.Exec(ctx, `UPDATE stripe_sync_requests
 		SET synced_generation = @generation, attempts = 0, last_error = '', next_attempt_at = @at
 		WHERE account = @account AND livemode = @livemode AND subscription_id = @subscription
@@ -81,6 +87,14 @@ type settlement struct {
 	generation int64
 	verdict    verdict
 }
+
+// lockEventsSQL makes look-ups of two subscriptions that share an event settle one
+// after the other: at once, each would find the other not synced yet.
+const lockEventsSQL = `SELECT FROM stripe_events e JOIN stripe_event_subscriptions c ON c.event = e.id
+	WHERE c.subscription_id = @subscription AND c.generation <= @generation
+		AND e.account = @account AND e.livemode = @livemode
+		AND e.state IN ('` + StateReceived + `', '` + StateUnmapped + `')
+	ORDER BY e.id FOR UPDATE OF e`
 
 const settleSQL = `UPDATE stripe_events e
 	SET state = @state, reason = @reason, workspace_id = coalesce(nullif(@workspace, ''), e.workspace_id),

@@ -2,7 +2,6 @@ package webhooks_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,10 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/headroomhq/headroom/schemas/schematest"
 	"github.com/headroomhq/headroom/webhooks"
 )
 
@@ -175,6 +172,46 @@ func TestAnEventOfTwoSubscriptionsIsSettledWithTheSecond(t *testing.T) {
 	}
 }
 
+func TestTwoLookUpsAtOnceSettleTheEventThatTheyShare(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, webhooks.ModeLive)
+	h.deliver(t, event("evt_1", "invoice.paid", `{"id":"in_1","subscription":"sub_acme","lines":{"data":[{"subscription":"sub_other"}]}}`))
+	done := webhooks.NewVerdict(webhooks.StateDone, "", "acme", noon)
+	first, err := h.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Rollback(context.WithoutCancel(t.Context())) }()
+	if err := h.ledger.SettledThroughIn(t.Context(), first, webhooks.NewSettlement(acme, 1, done)); err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		second <- h.ledger.SettledThrough(t.Context(), webhooks.SyncKey{Livemode: true, SubscriptionID: "sub_other"}, 1, done)
+	}()
+	h.untilSomebodyWaits(t)
+	if err := errors.Join(first.Commit(t.Context()), <-second); err != nil {
+		t.Fatal(err)
+	}
+	if state := h.one(t, "evt_1").State; state != webhooks.StateDone {
+		t.Errorf("it is %s", state)
+	}
+}
+
+// untilSomebodyWaits returns when a session of the test's database waits for a lock.
+func (h house) untilSomebodyWaits(t *testing.T) {
+	t.Helper()
+	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for !query[bool](t, h.pool, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("nobody waits")
+		}
+	}
+}
+
 func TestALookUpSettlesWhatCameBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, webhooks.ModeLive)
@@ -267,69 +304,6 @@ func TestAReplayReadsTheBodyAnew(t *testing.T) {
 	}
 }
 
-func TestEventsAreListedNewestFirst(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, webhooks.ModeLive)
-	for i := range 5 {
-		h.deliver(t, event(fmt.Sprintf("evt_%d", i), "customer.subscription.updated", aSubscription))
-	}
-	h.deliver(t, event("evt_price", "price.updated", "{}"))
-	var pages [][]string
-	for before := int64(0); ; {
-		page, err := h.ledger.Events(t.Context(), webhooks.EventFilter{State: webhooks.StateReceived, Limit: 2, Before: before})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(page) == 0 {
-			break
-		}
-		var ids []string
-		for _, e := range page {
-			ids, before = append(ids, e.ID), e.Row
-		}
-		pages = append(pages, ids)
-	}
-	if diff := cmp.Diff([][]string{{"evt_4", "evt_3"}, {"evt_2", "evt_1"}, {"evt_0"}}, pages); diff != "" {
-		t.Errorf("pages (-want +got):\n%s", diff)
-	}
-	all, err := h.ledger.Events(t.Context(), webhooks.EventFilter{})
-	if err != nil || len(all) != 6 || all[0].ID != "evt_price" {
-		t.Errorf("the listing has %d events (%v)", len(all), err)
-	}
-	text, err := json.Marshal(all[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"id":"evt_4","type":"customer.subscription.updated","api_version":"2024-06-20","account":"","livemode":true,` +
-		`"created":"2026-11-18T11:06:40Z","received_at":"2026-11-20T12:00:00Z","state":"received","reason":"","attempts":0,` +
-		`"workspace_id":null,"source_id":"sub_acme","deliveries":1}`
-	if string(text) != want {
-		t.Errorf("as JSON it is\n%s, want\n%s", text, want)
-	}
-}
-
-func TestCountsTellTheOldestOfEachState(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, webhooks.ModeLive)
-	if counts, err := h.ledger.Counts(t.Context()); err != nil || len(counts) != 0 {
-		t.Errorf("an empty ledger counts %v (%v)", counts, err)
-	}
-	for i, body := range []string{"?", event("evt_1", "invoice.paid", `{"id":"in_1","subscription":"sub_acme"}`), "??"} {
-		if _, err := h.ledger.RecordAs(t.Context(), "webhook", []byte(body), noon.Add(time.Duration(i)*time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	counts, err := h.ledger.Counts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]webhooks.StateCount{
-		{State: "parked", Count: 2, Oldest: noon}, {State: "received", Count: 1, Oldest: noon.Add(time.Minute)},
-	}, counts); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
-}
-
 func TestAVerdictIsGivenWhateverTheState(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, webhooks.ModeLive)
@@ -346,74 +320,5 @@ func TestAVerdictIsGivenWhateverTheState(t *testing.T) {
 	}
 	if err := h.ledger.SetState(t.Context(), row+1, webhooks.NewVerdict("done", "", "", noon)); !errors.Is(err, webhooks.ErrUnknownEvent) {
 		t.Errorf("verdict on an event that never was: %v", err)
-	}
-}
-
-func TestWhoLooksInThisProcessIsWoken(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, webhooks.ModeLive)
-	woken := func() bool {
-		select {
-		case <-h.ledger.Woken():
-			return true
-		default:
-			return false
-		}
-	}
-	for _, c := range []struct {
-		body string
-		want bool
-	}{
-		{event("evt_1", "customer.subscription.updated", aSubscription), true},
-		{event("evt_2", "customer.subscription.updated", aSubscription), true},
-		{event("evt_3", "price.updated", "{}"), false},
-		{"?", false},
-		{event("evt_4", "charge.refunded", `{"id":"ch_1"}`), true},
-	} {
-		h.deliver(t, c.body)
-		if got := woken(); got != c.want {
-			t.Errorf("after %.40s: woken %t", c.body, got)
-		}
-	}
-	h.deliver(t, event("evt_5", "customer.subscription.updated", aSubscription))
-	h.deliver(t, event("evt_6", "customer.subscription.updated", aSubscription))
-	if !woken() || woken() {
-		t.Error("two deliveries that nobody waited for do not wake once")
-	}
-}
-
-func TestWhoLooksInAnotherProcessIsWoken(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, webhooks.ModeLive)
-	h.deliver(t, event("evt_1", "customer.subscription.updated", aSubscription))
-	session, err := pgx.Connect(t.Context(), schematest.PostgresURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = session.Close(context.WithoutCancel(t.Context())) }()
-	if _, err := session.Exec(t.Context(), "LISTEN "+webhooks.WakeChannel); err != nil {
-		t.Fatal(err)
-	}
-	for name, asks := range map[string]func() error{
-		"a replay": func() error {
-			_, err := h.ledger.Replay(t.Context(), "evt_1", noon)
-			return err
-		},
-		"a request without an event": func() error {
-			_, err := h.ledger.Ask(t.Context(), acme, "sync", noon)
-			return err
-		},
-	} {
-		if err := asks(); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		if _, err := session.WaitForNotification(ctx); err != nil {
-			t.Errorf("%s wakes nobody: %v", name, err)
-		}
-		cancel()
-	}
-	if g := generation(t, h.pool, "sub_acme"); g != 3 {
-		t.Errorf("generation is %d, want 3", g)
 	}
 }

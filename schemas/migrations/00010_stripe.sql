@@ -28,7 +28,7 @@ CREATE TABLE stripe_events (
     next_attempt_at timestamptz NOT NULL,
     workspace_id    text,
     settled_at      timestamptz,
-    UNIQUE (account, event_id)
+    UNIQUE (event_id, account)
 );
 
 -- Listings by state, counts, and the oldest of each.
