@@ -24,6 +24,7 @@ type press struct {
 	publisher publisher
 	editions  map[string]edition
 	letters   *deadLetters
+	broadcast *broadcast
 	probe     probe
 	log       *slog.Logger
 }
@@ -49,6 +50,9 @@ func (p *press) PublishNews(ctx context.Context, news []subscriptions.News) []er
 				bad[of[k]] = string(schemas.ReasonTooLarge) + ": " + result.Err.Error()
 			}
 			errs[of[k]] = result.Err
+			if result.Err == nil && news[of[k]].Kind == subscriptions.NewsInvalidated {
+				p.broadcast.offer(messages[k].Body)
+			}
 		}
 	})
 	p.bury(ctx, news, bad, errs)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,6 +36,11 @@ type RelayOptions struct {
 	JetStream jetstream.JetStream
 	Topology  schemas.Topology
 	Outbox    *subscriptions.Outbox
+	// Broadcast is given the event of each invalidation when the stream has it, for
+	// engines that listen elsewhere; nil for none. It is called once for each, and
+	// again for one whose relay was killed before it marked it. One that fails is not
+	// repeated: who listens there must not rely on hearing all. It keeps no news waiting.
+	Broadcast func(ctx context.Context, body []byte) error
 	// Keep is how long news stay in the outbox after they were published: 7 days.
 	Keep time.Duration
 	// Log is where to log: nowhere.
@@ -46,7 +52,7 @@ type RelayOptions struct {
 //
 //	outbox ─ commit, NOTIFY ─► Relay ─► headroom.subscriptions.renewed.<ws>
 //	   ▲                          ├───► headroom.plans.invalidated.<ws>
-//	   └── mark what was stored ──┤
+//	   └── mark what was stored ──┼───► Broadcast  invalidations, to who does not read the stream
 //	                              └───► headroom.deadletters.subscriptions.outbox  what is no event
 //
 // The news of one workspace are stored in the order in which they were committed, each
@@ -59,6 +65,7 @@ type RelayOptions struct {
 type Relay struct {
 	options RelayOptions
 	probe   probe
+	stats   RelayStats
 }
 
 // NewRelay checks the options. It does not talk to any server yet.
@@ -73,6 +80,9 @@ func NewRelay(o RelayOptions) (*Relay, error) {
 	return &Relay{options: o, probe: unwatched{}}, nil
 }
 
+// Stats are the relay's counts.
+func (r *Relay) Stats() *RelayStats { return &r.stats }
+
 // Run publishes until ctx ends, and then returns nil as soon as what the stream has
 // acknowledged is marked. While NATS or Postgres is away it tries again with
 // growing pauses. The streams must exist (schemas.Topology.Ensure). An error is
@@ -84,6 +94,14 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	defer p.Close()
 	w := &relayWork{Relay: r, press: r.press(p), wake: make(chan struct{}, 1)}
+	if b := w.press.broadcast; b != nil {
+		var sending sync.WaitGroup
+		sending.Go(func() { b.run(ctx) })
+		defer func() {
+			close(b.queue)
+			sending.Wait()
+		}()
+	}
 	var parts errgroup.Group
 	for _, part := range []func(context.Context){w.relay, w.listen, w.trim} {
 		parts.Go(func() error {
@@ -97,7 +115,7 @@ func (r *Relay) Run(ctx context.Context) error {
 func (r *Relay) press(p publisher) *press {
 	o := r.options
 	return &press{
-		publisher: p, editions: editionsOf(o.Topology), probe: r.probe, log: o.Log,
+		publisher: p, editions: editionsOf(o.Topology), broadcast: r.newBroadcast(), probe: r.probe, log: o.Log,
 		letters: &deadLetters{
 			publisher: p, subject: o.Topology.DeadLetter("subscriptions", "outbox"),
 			maxBytes: int(o.NATS.MaxPayload()), now: time.Now,
@@ -116,7 +134,10 @@ type relayWork struct {
 func (w *relayWork) relay(ctx context.Context) {
 	var s sweep
 	for failures := uint64(0); ctx.Err() == nil; {
+		before := s
 		stuck := s.pass(ctx, w.options.Outbox, w.press)
+		w.stats.published.Add(int64(s.published - before.published))
+		w.stats.failed.Add(int64(s.failed - before.failed))
 		w.probe.at(kindRelay, "marked")
 		if !stuck && s.goesOn() || ctx.Err() != nil {
 			continue

@@ -47,7 +47,13 @@ func dial(address string) (*nats.Conn, jetstream.JetStream, error) {
 
 // relay runs a relay, with connections of its own as another process would have,
 // until it is stopped or the test ends.
-func (n *newsroom) relay() (stop func()) {
+func (n *newsroom) relay(set ...func(*consumers.RelayOptions)) (stop func()) {
+	n.Helper()
+	_, stop = n.relayOf(set...)
+	return stop
+}
+
+func (n *newsroom) relayOf(set ...func(*consumers.RelayOptions)) (*consumers.Relay, func()) {
 	n.Helper()
 	nc, js, err := dial(schematest.NATSURL(n.TB))
 	if err != nil {
@@ -57,16 +63,20 @@ func (n *newsroom) relay() (stop func()) {
 	if err != nil {
 		n.Fatal(err)
 	}
-	r, err := consumers.NewRelay(consumers.RelayOptions{
+	o := consumers.RelayOptions{
 		NATS: nc, JetStream: js, Topology: n.topology, Outbox: subscriptions.NewOutbox(pool), Log: schematest.Logger(n.TB),
-	})
+	}
+	for _, each := range set {
+		each(&o)
+	}
+	r, err := consumers.NewRelay(o)
 	if err != nil {
 		n.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	stop = func() {
+	stop := func() {
 		cancel()
 		if err := <-ended; err != nil {
 			n.Errorf("relay ended with an error: %v", err)
@@ -76,7 +86,7 @@ func (n *newsroom) relay() (stop func()) {
 		pool.Close()
 	}
 	n.Cleanup(stop)
-	return stop
+	return r, stop
 }
 
 // write commits a piece of news as all of Headroom does: with the workspace locked. Its

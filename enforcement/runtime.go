@@ -59,6 +59,22 @@ func checkRuntime(p Progress, limits schemas.Limits, ran time.Duration) (code in
 	return code, used, passed
 }
 
+// CheckRunning holds a running execution against the limits that it was admitted
+// with: admitted is its admission, which must have allowed it. It is what Extend
+// decides of the same progress at the same time, worked out without Redis, so that an
+// engine can ask in its own process. It is nil while the execution may go on.
+func CheckRunning(admitted schemas.DecisionMade, p Progress, now time.Time) *schemas.DecisionMade {
+	t := terms{exact: true, snapshot: snapshot{
+		PlanKey: admitted.PlanKey, PlanRevision: admitted.PlanRevision,
+		PeriodStart: admitted.PeriodStart, PeriodEnd: admitted.PeriodEnd, Limits: admitted.Limits,
+	}}
+	if admitted.SubscriptionID != nil {
+		t.SubscriptionID = *admitted.SubscriptionID
+	}
+	rec := record{concurrent: admitted.Concurrent, peak: admitted.Peak, at: admitted.DecidedAt}
+	return refuseRunning(p, rec, &t, now)
+}
+
 // refuseRunning is the decision that tells an engine to stop an execution.
 func refuseRunning(p Progress, rec record, t *terms, now time.Time) *schemas.DecisionMade {
 	code, used, passed := checkRuntime(p, t.Limits, elapsed(p, rec.at, now))

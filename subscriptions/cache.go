@@ -3,15 +3,23 @@ package subscriptions
 import (
 	"context"
 	"hash/maphash"
+	"sync/atomic"
 	"time"
 )
 
 // The defaults of CacheOptions.
 const (
-	DefaultCacheTTL         = 30 * time.Minute
-	DefaultCacheEntries     = 100_000
-	DefaultCacheLoadTimeout = 5 * time.Second
+	DefaultCacheTTL     = 30 * time.Minute
+	DefaultCacheEntries = 100_000
+	// DefaultCacheLoadTimeout leaves those who wait for a load time to act on
+	// its failure: an answer about an execution is thrown away after two seconds.
+	DefaultCacheLoadTimeout = 1500 * time.Millisecond
 )
+
+// refusalTTL bounds how long ErrNotEntitled is remembered. It is short because
+// nothing but an invalidation ends it before, and long enough that a workspace
+// which is refused and asks again and again costs the database next to nothing.
+const refusalTTL = 5 * time.Second
 
 // CacheOptions are the settings of a Cache; a zero field takes its default.
 type CacheOptions struct {
@@ -57,18 +65,24 @@ type LoadFunc func(ctx context.Context, workspace string, at time.Time) (PlanInf
 
 // Cache keeps plan infos in memory. It is safe for concurrent use.
 //
-//   - A value is served until its TTL is over, and only for an instant that its
-//     period contains: a period that has ended is never served, however young.
+//   - A value is served until its TTL is over, and only for an instant that it
+//     holds for: a period that has ended is never served, however young, nor a
+//     value at or after its ValidUntil.
 //   - A load under way is shared by all who ask for the workspace. It does not
 //     end with the caller that began it, and each caller waits no longer than its
 //     own context.
 //   - An invalidation that arrives during a load wins: what the load brings is
 //     used only if its revision is not below the announced one. Otherwise it is
 //     read again, and handed to nobody.
+//   - Expire makes everything unusable at once, what a load under way is reading
+//     included.
 //   - A revision never goes backwards: a reading older than a live value neither
 //     replaces it nor is handed out.
-//   - Errors are handed to those who wait and not kept; there is never more than
-//     one load of a workspace at a time.
+//   - ErrNotEntitled is remembered for five seconds at most, and dropped like a
+//     value. Other errors are handed to those who wait and not kept. There is
+//     never more than one load of a workspace at a time.
+//   - While the database is away (see outage) a value past its TTL is served for one
+//     further TTL, with Exact false. What was invalidated, expired or is over is not.
 //
 // It is our own and not otter's because the rule for invalidations needs more
 // than a cache for general use offers. Otter drops every load that an invalidation
@@ -86,6 +100,10 @@ type Cache struct {
 	elapsed func() time.Duration
 	seed    maphash.Seed
 	shards  []shard
+	// generation is how often Expire was called.
+	generation atomic.Uint64
+	outage     outage
+	tally      tally
 }
 
 // NewCache makes a cache in front of load.
@@ -112,9 +130,10 @@ func (c *Cache) Lookup(ctx context.Context, workspace string, at time.Time) (Pla
 	s.mu.RLock()
 	e := s.entries[workspace]
 	s.mu.RUnlock()
-	if e != nil && e.serves(at, now) {
+	if e != nil && e.serves(at, now, c.generation.Load()) {
+		s.hits.Add(1)
 		e.touch(now)
-		return e.info, nil
+		return e.info, e.refusal
 	}
 	return c.await(ctx, workspace, at)
 }
@@ -133,6 +152,11 @@ func (c *Cache) Invalidate(workspace string, revision int64) {
 		delete(s.entries, workspace)
 	}
 }
+
+// Expire makes everything that was read so far unusable, whether it is stored or
+// still on its way: for when news may have been missed. It costs the same
+// however much is held; each workspace is read again when it is next asked for.
+func (c *Cache) Expire() { c.generation.Add(1) }
 
 // Len is the number of values held, live or not.
 func (c *Cache) Len() int {

@@ -73,3 +73,24 @@ func BenchmarkCacheHit(b *testing.B) {
 		}
 	}
 }
+
+// A lookup during an outage of a value whose TTL is over: what a decision pays then.
+func BenchmarkCacheStale(b *testing.B) {
+	db, now := &shaky{}, november.Start
+	c := subscriptions.NewCache(db.load, subscriptions.CacheOptions{Now: func() time.Time { return now }})
+	ctx := b.Context()
+	ask := func() {
+		if _, err := c.Lookup(ctx, "w", november.Start); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ask()
+	db.become(errAway, false)
+	now = now.Add(subscriptions.DefaultCacheTTL)
+	ask() // begins the outage
+	ask() // the first probe
+	b.ReportAllocs()
+	for b.Loop() {
+		ask()
+	}
+}

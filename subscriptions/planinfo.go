@@ -44,10 +44,27 @@ type PlanInfo struct {
 	Snapshot   Snapshot
 	// Status is the subscription's status, "none" without one.
 	Status string
+	// ValidUntil is when the reading must not be served any more although its period
+	// goes on; zero is never.
+	ValidUntil time.Time
 	// ReadAt is when the database was read. Exact says that this is no longer ago
-	// than the cache allows; Store and Cache hand out nothing else.
+	// than the cache allows: always of what Store reads, and of what Cache hands
+	// out unless the database is away.
 	ReadAt time.Time
 	Exact  bool
+}
+
+// until is when the reading ends to hold.
+func (p PlanInfo) until() time.Time {
+	if !p.ValidUntil.IsZero() && p.ValidUntil.Before(p.Period.End) {
+		return p.ValidUntil
+	}
+	return p.Period.End
+}
+
+// holds reports whether the reading may be served for the instant.
+func (p PlanInfo) holds(at time.Time) bool {
+	return !at.Before(p.Period.Start) && at.Before(p.until())
 }
 
 // newer reports whether p is certain to be read from a later state than q. Plan

@@ -26,6 +26,8 @@ type Config struct {
 	RedisURL Secret
 	// RedisPrefix is the first part of every key. Default headroom.
 	RedisPrefix string
+	// RedisInvalidationChannel is where invalidations are also published. Default none.
+	RedisInvalidationChannel string
 	// PostgresURL is the database. Default postgres://127.0.0.1:5432/headroom.
 	PostgresURL Secret
 	// HTTPAddr is where HTTP is served; port 0 takes a free one. Default 127.0.0.1:8080.

@@ -18,9 +18,9 @@ import (
 // consume assembles what decides, over the connections, and runs it until ctx
 // ends or a part fails.
 //
-//	planCache ◄── watch, Invalidations        the plans, kept current
-//	    └─► Enforcer ◄── ledger               the decisions
-//	            └─► Consumers                 events in, decisions out
+//	Plans ◄── news, catalog                   kept current
+//	  └─► Enforcer ◄── ledger                 the decisions
+//	          └─► Consumers                   events in, decisions out
 //	Outbox ─► Relay                           news of plans and periods out
 func (s *service) consume(ctx context.Context) error {
 	js, err := jetstream.New(s.nats)
@@ -33,12 +33,7 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options := s.config.storeOptions()
-	options.Log = s.log
-	plans := newPlanCache(subscriptions.NewStore(s.postgres, options), s.config.PlanCacheTTL, &s.health.catalog, s.log)
-	news, err := client.OpenInvalidations(ctx, client.InvalidationsOptions{
-		JetStream: js, Topology: s.config.topology(), Plans: plans, Log: s.log,
-	})
+	plans, err := s.plans(js)
 	if err != nil {
 		return err
 	}
@@ -46,12 +41,14 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	outbox := subscriptions.NewOutbox(s.postgres)
 	relay, err := consumers.NewRelay(consumers.RelayOptions{
-		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Outbox: subscriptions.NewOutbox(s.postgres), Log: s.log,
+		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Outbox: outbox, Broadcast: s.broadcast(), Log: s.log,
 	})
 	if err != nil {
 		return err
 	}
+	s.metrics.watch(parts{plans: plans, work: work, relay: relay, outbox: outbox})
 	s.health.consumers.use(func(context.Context) error {
 		if !work.Ready() {
 			return errors.New("not all of them are consuming")
@@ -61,15 +58,32 @@ func (s *service) consume(ctx context.Context) error {
 	// The cache stays current until the last decision is taken.
 	current, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error {
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error {
 		defer cancel()
 		return work.Run(ctx)
 	})
-	parts.Go(func() error { return relay.Run(ctx) })
-	parts.Go(func() error { return news.Run(current) })
-	parts.Go(func() error { return plans.watch(current) })
-	return parts.Wait()
+	running.Go(func() error { return relay.Run(ctx) })
+	running.Go(func() error { return plans.Run(current) })
+	return running.Wait()
+}
+
+func (s *service) plans(js jetstream.JetStream) (*client.Plans, error) {
+	options := s.config.storeOptions()
+	options.Log = s.log
+	return client.NewPlans(client.PlansOptions{
+		Source:    newPlanSource(subscriptions.NewStore(s.postgres, options), &s.health.catalog),
+		JetStream: js, Topology: s.config.topology(), TTL: s.config.PlanCacheTTL, Applied: s.metrics.applied, Log: s.log,
+	})
+}
+
+// broadcast publishes on the Redis channel, if there is one.
+func (s *service) broadcast() func(ctx context.Context, body []byte) error {
+	channel := s.config.RedisInvalidationChannel
+	if channel == "" {
+		return nil
+	}
+	return func(ctx context.Context, body []byte) error { return s.redis.Publish(ctx, channel, body).Err() }
 }
 
 func (s *service) consumers(js jetstream.JetStream, plans enforcement.Plans) (*consumers.Consumers, error) {

@@ -27,7 +27,7 @@ type devCmd struct {
 func (devCmd) Help() string {
 	return "Starts private NATS, Redis and PostgreSQL servers on free ports, decides in this process exactly as serve does, puts the " +
 		"workspaces of the trace on the plans of the catalog in turn (lowest rank first), and plays the trace: a line for each decision, then " +
-		"a summary. It stays up for events sent by hand until Ctrl-C. Everything it made is removed when it ends.\n\n" +
+		"a summary. Without a trace or catalog of your own, the engine of examples/engine then runs a few workflows. It stays up for events sent by hand until Ctrl-C. Everything it made is removed when it ends.\n\n" +
 		"No pause is longer than two seconds. Settings that name a service have no effect; the others have."
 }
 
@@ -45,7 +45,7 @@ func (c devCmd) Run(ctx context.Context, p *program) error {
 	if err := free(ctx, config.HTTPAddr); err != nil {
 		return err
 	}
-	d := &dev{once: c.Once, input: input, config: config, log: log, out: p.stdout}
+	d := &dev{once: c.Once, engine: c.Trace == "" && c.Catalog == "", input: input, config: config, log: log, out: p.stdout}
 	d.view = replay.NewView(p.stdout, input.trace, input.plans, coloured(p.stdout, p.getenv))
 	err = d.run(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -56,7 +56,9 @@ func (c devCmd) Run(ctx context.Context, p *program) error {
 
 // dev is one run of the command.
 type dev struct {
-	once   bool
+	once bool
+	// engine is whether the example engine runs after the trace.
+	engine bool
 	input  devInput
 	config Config
 	log    *slog.Logger

@@ -30,7 +30,7 @@ func (d *dev) play(ctx context.Context, addr string) error {
 	}
 	defer nc.Close()
 	door, err := replay.OpenDoor(ctx, replay.DoorOptions{
-		JetStream: js, Topology: d.config.topology(), Overheard: d.view.Overheard,
+		JetStream: js, Topology: d.config.topology(), Overheard: d.overheard,
 		Patience: d.config.UnavailableBudget + devPatience,
 	})
 	if err != nil {
@@ -47,12 +47,25 @@ func (d *dev) play(ctx context.Context, addr string) error {
 	if err := errors.Join(played, d.view.End()); err != nil {
 		return err
 	}
+	if d.engine {
+		if err := d.runEngine(ctx); err != nil {
+			return err
+		}
+	}
 	if d.once {
 		return nil
 	}
 	d.invite(addr)
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// overheard shows a decision on an event by hand. The example engine tells of its
+// own itself.
+func (d *dev) overheard(decision schemas.DecisionMade) {
+	if decision.RequestEventSource != engineSource {
+		d.view.Overheard(decision)
+	}
 }
 
 // subscribe makes the database, applies the catalog and opens a period for each
@@ -114,6 +127,10 @@ The headroom commands find these services by their settings:
   export HEADROOM_REDIS_URL='%[5]s'
   export HEADROOM_POSTGRES_URL='%[6]s'
   %[9]s decisions %[7]s
+
+The example engine, in the folder of the clone:
+
+  NATS_URL=%[1]s go run ./examples/engine/run
 
 Is it ready? http://%[8]s/readyz
 `, d.config.NATSURL.Reveal(), topology.Requested(workspace), body, topology.Stream(schemas.StreamDecisions),

@@ -30,6 +30,7 @@ func TestDevRunsAsAProcessAndLeavesNothingBehind(t *testing.T) {
 		dev := startDev(t, binary, "--once", "--speed", "max")
 		dev.await(t, regexp.MustCompile(`^WORKSPACE +PLAN +REQUESTED`))
 		dev.await(t, regexp.MustCompile(`^all +50 `))
+		dev.await(t, regexp.MustCompile(`^6 workflows: 2 succeeded, 1 failed, 1 denied, 2 stopped\.$`))
 		dev.ends(t)
 	})
 	t.Run("asked to end in the middle of the trace", func(t *testing.T) {

@@ -6,8 +6,8 @@
 //	  └─ run ─ cli.go: one struct a command
 //	       │
 //	       ├─ serve ── service ── connect: NATS, Redis, PostgreSQL, each awaited and vetted
-//	       │             │        consume: planCache ─► Enforcer ─► Consumers ─► ledger
-//	       │             └─ http: /healthz, /readyz (health.go)
+//	       │             │        consume: Plans ─► Enforcer ─► Consumers ─► ledger
+//	       │             └─ http: /healthz, /readyz (health.go), /metrics (metrics.go)
 //	       ├─ dev ──── devstack: private services ── serve ── replay of a trace
 //	       ├─ migrate                       database and streams up to date
 //	       ├─ plans, workspaces             what holds, changed and shown; serve tells it

@@ -48,6 +48,14 @@ func listenHTTP(ctx context.Context, addr string, handler http.Handler, log *slo
 	}, nil
 }
 
+// routes is all that is served.
+func routes(health *health, metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", health.handler())
+	mux.Handle("GET /metrics", metrics)
+	return mux
+}
+
 // serve answers until shutdown, and then returns nil.
 func (h *httpServer) serve() error {
 	if err := h.server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {

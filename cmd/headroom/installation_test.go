@@ -27,11 +27,11 @@ const demoCatalog = "../../examples/catalog.yaml"
 
 // installation is the services of one test and the settings that name them.
 type installation struct {
-	t        *testing.T
+	t        testing.TB
 	settings map[string]string
 }
 
-func newInstallation(t *testing.T) *installation {
+func newInstallation(t testing.TB) *installation {
 	t.Helper()
 	return &installation{t: t, settings: map[string]string{
 		"HEADROOM_NATS_URL":     schematest.NATSURL(t),
@@ -138,7 +138,7 @@ func (i *installation) decide(js jetstream.JetStream, workspace, execution strin
 
 // serving is a serve command that runs in this process.
 type serving struct {
-	t    *testing.T
+	t    testing.TB
 	addr string
 	log  *lines
 	stop context.CancelFunc
@@ -236,13 +236,13 @@ func (l *lines) String() string {
 }
 
 // await returns the first line with the message.
-func (l *lines) await(t *testing.T, message string) map[string]any {
+func (l *lines) await(t testing.TB, message string) map[string]any {
 	t.Helper()
 	return l.awaitTimes(t, message, 1)
 }
 
 // awaitTimes returns the nth line with the message.
-func (l *lines) awaitTimes(t *testing.T, message string, n int) map[string]any {
+func (l *lines) awaitTimes(t testing.TB, message string, n int) map[string]any {
 	t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -268,7 +268,7 @@ func (l *lines) awaitTimes(t *testing.T, message string, n int) map[string]any {
 }
 
 // catalogFile writes a catalog with the demo's plans, edited.
-func catalogFile(t *testing.T, edits ...string) string {
+func catalogFile(t testing.TB, edits ...string) string {
 	t.Helper()
 	body, err := os.ReadFile(demoCatalog)
 	if err != nil {

@@ -20,7 +20,7 @@ type serveCmd struct{}
 func (serveCmd) Help() string {
 	return "Reads execution events from NATS JetStream, decides them in Redis and publishes the decisions; keeps the ledger in PostgreSQL.\n\n" +
 		"The services may start in any order: what is not there yet is waited for. GET /healthz on HEADROOM_HTTP_ADDR answers while the " +
-		"process lives, GET /readyz while it can decide.\n\n" +
+		"process lives, GET /readyz while it can decide, GET /metrics tells counts to Prometheus.\n\n" +
 		"SIGTERM or SIGINT ends it in order, within 25 seconds; a second one at once, with status 1."
 }
 
@@ -39,8 +39,8 @@ func (serveCmd) Run(ctx context.Context, p *program) error {
 // drainDeadline, and the first error of a part that failed. Unless ready is nil,
 // the address of HTTP is sent there, once, as soon as Headroom can decide.
 func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- string) error {
-	health := newHealth()
-	http, err := listenHTTP(ctx, config.HTTPAddr, health.handler(), log)
+	health, metrics := newHealth(), newMetrics()
+	http, err := listenHTTP(ctx, config.HTTPAddr, routes(health, metrics.handler(config.HTTPAddr, log)), log)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- st
 	parts.Go(http.serve)
 	parts.Go(func() error {
 		defer end()
-		s := &service{config: config, log: log, health: health, http: http}
+		s := &service{config: config, log: log, health: health, metrics: metrics, http: http}
 		return s.run(working)
 	})
 	parts.Go(func() error {

@@ -13,10 +13,11 @@ import (
 // service holds what serve has opened, so that it can be closed in order. What
 // was not reached yet is nil.
 type service struct {
-	config Config
-	log    *slog.Logger
-	health *health
-	http   *httpServer
+	config  Config
+	log     *slog.Logger
+	health  *health
+	metrics *metrics
+	http    *httpServer
 
 	nats      *nats.Conn
 	natsState *natsState

@@ -70,11 +70,15 @@ func connectionSettings() []setting {
 			func(c *Config, text string) error { return setKeyPrefix(&c.RedisPrefix, text) },
 		},
 		{
+			Setting{"HEADROOM_REDIS_INVALIDATION_CHANNEL", "", "Also publish what invalidates a plan on this Redis pub/sub channel: letters, digits, `_`, `-`, `.`, `:`.", false},
+			func(c *Config, text string) error { return setKeyPrefix(&c.RedisInvalidationChannel, text) },
+		},
+		{
 			Setting{"HEADROOM_POSTGRES_URL", "postgres://127.0.0.1:5432/headroom", "PostgreSQL: `postgres://` or `postgresql://`.", true},
 			func(c *Config, text string) error { return setSecret(&c.PostgresURL, text, checkPostgresURL) },
 		},
 		{
-			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz` and `/readyz` are served, `host:port`; port 0 takes a free one.", false},
+			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz`, `/readyz` and, on a loopback address, `/metrics` are served, `host:port`; port 0 takes a free one.", false},
 			func(c *Config, text string) error { return setAddr(&c.HTTPAddr, text) },
 		},
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -14,91 +13,40 @@ import (
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
-// told is what a cache was told.
-type told struct {
-	Workspace string
-	Revision  int64
-}
-
-// listener is a plan cache that passes on what it is told.
-type listener chan told
-
-func (l listener) Invalidate(workspace string, revision int64) { l <- told{workspace, revision} }
-
-func (l listener) hears(t *testing.T, want told) {
+// hearing runs Invalidations over a connection of its own, and returns when they hear.
+func hearing(t *testing.T) listener {
 	t.Helper()
-	select {
-	case got := <-l:
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("the cache was told something else (-want +got):\n%s", diff)
-		}
-	case <-time.After(patience):
-		t.Fatalf("the cache was not told of %+v", want)
-	}
-}
-
-// listening runs Invalidations over the test's NATS until the test ends.
-func listening(t *testing.T, js jetstream.JetStream) listener {
-	t.Helper()
-	heard := make(listener, 10)
-	news, err := client.OpenInvalidations(t.Context(), client.InvalidationsOptions{
-		JetStream: js, Topology: schemas.Topology{}, Plans: heard, Log: schematest.Logger(t),
+	l := newListener()
+	news := client.NewInvalidations(client.InvalidationsOptions{
+		JetStream: connect(t, schematest.NATSURL(t)), Plans: l, Log: schematest.Logger(t),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- news.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run ended with %v", err)
-		}
-	})
-	return heard
+	runs(t, news.Run)
+	l.hears(t, expired)
+	return l
 }
 
-func plansStream(t *testing.T) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(schematest.NATS(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (schemas.Topology{}).Ensure(t.Context(), js); err != nil {
-		t.Fatal(err)
-	}
-	return js
-}
-
-func invalidate(t *testing.T, js jetstream.JetStream, workspace string, revision int64) {
-	t.Helper()
-	body, err := schemas.Encode(schemas.NewEvent("test", "i-"+workspace, time.Now(), schemas.PlanInvalidated{
-		WorkspaceID: workspace, PlanRevision: revision, Reason: "test",
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.Publish(t.Context(), schemas.Topology{}.Invalidated(workspace), body); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestACacheIsToldOfEachInvalidationSinceItWasOpened(t *testing.T) {
+func TestACacheIsToldOfEachInvalidationAndOfNothingElse(t *testing.T) {
 	t.Parallel()
 	js := plansStream(t)
 	invalidate(t, js, "ws_before", 1)
-	heard := listening(t, js)
+	l := hearing(t)
 	invalidate(t, js, "ws_a", 7)
-	heard.hears(t, told{"ws_a", 7})
+	l.hears(t, told{"ws_a", 7})
 	invalidate(t, js, "ws_b", 0)
-	heard.hears(t, told{"ws_b", 0})
+	l.hears(t, told{"ws_b", 0})
+	for i := range int64(500) {
+		invalidate(t, js, "ws_c", i+1)
+	}
+	for i := range int64(500) {
+		l.hears(t, told{"ws_c", i + 1})
+	}
+	l.quiet(t)
 }
 
 func TestEachProcessHearsOfAnInvalidation(t *testing.T) {
 	t.Parallel()
 	js := plansStream(t)
-	one, other := listening(t, js), listening(t, js)
+	one, other := hearing(t), hearing(t)
 	invalidate(t, js, "ws", 3)
 	one.hears(t, told{"ws", 3})
 	other.hears(t, told{"ws", 3})
@@ -107,35 +55,212 @@ func TestEachProcessHearsOfAnInvalidation(t *testing.T) {
 func TestAMalformedInvalidationDropsWhatItsSubjectNames(t *testing.T) {
 	t.Parallel()
 	js := plansStream(t)
-	heard := listening(t, js)
+	l := hearing(t)
 	for _, body := range []string{"{", `{"specversion":"1.0"}`} {
 		if _, err := js.Publish(t.Context(), schemas.Topology{}.Invalidated("ws_odd"), []byte(body)); err != nil {
 			t.Fatal(err)
 		}
-		heard.hears(t, told{"ws_odd", 0})
+		l.hears(t, told{"ws_odd", 0})
 	}
 	invalidate(t, js, "ws_after", 1)
-	heard.hears(t, told{"ws_after", 1})
+	l.hears(t, told{"ws_after", 1})
 }
 
-func TestAnInvalidationDuringALostConnectionIsHeardAfterIt(t *testing.T) {
+// Whatever the server lost, everything is read again and what follows is heard.
+func TestALossMakesEverythingBeReadAgain(t *testing.T) {
 	t.Parallel()
-	server := schematest.NATSServer(t)
+	name := schemas.Topology{}.Stream(schemas.StreamPlans)
+	for what, lose := range map[string]func(t *testing.T, js jetstream.JetStream){
+		"the connection": func(t *testing.T, js jetstream.JetStream) {
+			restart(t)
+			invalidate(t, js, "ws_meanwhile", 2)
+		},
+		"the consumer": func(t *testing.T, js jetstream.JetStream) {
+			stream, err := js.Stream(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for consumer := range stream.ConsumerNames(t.Context()).Name() {
+				if err := stream.DeleteConsumer(t.Context(), consumer); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"the stream": func(t *testing.T, js jetstream.JetStream) {
+			if err := js.DeleteStream(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			ensure(t, js)
+		},
+		"everything it had": func(t *testing.T, js jetstream.JetStream) {
+			if err := js.DeleteStream(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			restart(t)
+			ensure(t, js)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			js := plansStream(t)
+			for i := range int64(5) { // a new stream begins below this
+				invalidate(t, js, "ws_before", i+1)
+			}
+			l := hearing(t)
+			lose(t, js)
+			// It may hear what comes while it is about to begin again, or read it.
+			l.untilHeard(t, js)
+		})
+	}
+}
+
+// untilHeard publishes news until one is heard, after an expiry.
+func (l listener) untilHeard(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	hasExpired := false
+	deadline := time.After(patience)
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		select {
+		case got := <-l:
+			if hasExpired && got.Workspace == "ws_after" {
+				return
+			}
+			hasExpired = hasExpired || got == expired
+		case <-again.C:
+			invalidate(t, js, "ws_after", 1)
+		case <-deadline:
+			t.Fatalf("nothing was heard again; expired: %v", hasExpired)
+		}
+	}
+}
+
+func restart(t *testing.T) {
+	t.Helper()
+	if err := schematest.NATSServer(t).Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ensure(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	deadline := time.After(patience)
+	for {
+		_, err := (schemas.Topology{}).Ensure(t.Context(), js)
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-deadline:
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEventsThatWereDeletedUnheardMakeEverythingBeReadAgain(t *testing.T) {
+	t.Parallel()
 	js := plansStream(t)
-	heard := listening(t, js)
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	// A connection of its own: the listener's may take longer to come back.
-	own, err := nats.Connect(server.URL())
+	l := hearing(t)
+	invalidate(t, js, "ws", 1)
+	l.hears(t, told{"ws", 1})
+	stream, err := js.Stream(t.Context(), schemas.Topology{}.Stream(schemas.StreamPlans))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer own.Close()
-	publisher, err := jetstream.New(own)
-	if err != nil {
+	// As if 98 more had come and gone.
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(100)); err != nil {
 		t.Fatal(err)
 	}
-	invalidate(t, publisher, "ws_meanwhile", 2)
-	heard.hears(t, told{"ws_meanwhile", 2})
+	invalidate(t, js, "ws", 2)
+	l.hears(t, told{"ws", 2})
+	l.hears(t, expired)
+	invalidate(t, js, "ws", 3)
+	l.hears(t, told{"ws", 3})
+	l.quiet(t)
+}
+
+func TestInvalidationsWaitForTheStream(t *testing.T) {
+	t.Parallel()
+	l := newListener()
+	news := client.NewInvalidations(client.InvalidationsOptions{
+		JetStream: connect(t, schematest.NATSURL(t)), Plans: l, Log: schematest.Logger(t),
+	})
+	runs(t, news.Run)
+	js := plansStream(t)
+	l.hears(t, expired)
+	invalidate(t, js, "ws", 1)
+	l.hears(t, told{"ws", 1})
+}
+
+func TestTheHandlersOfTheConnectionAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	plansStream(t)
+	lost, back := make(chan struct{}, 10), make(chan struct{}, 10)
+	js := connect(t, schematest.NATSURL(t))
+	js.Conn().SetDisconnectErrHandler(func(*nats.Conn, error) { lost <- struct{}{} })
+	js.Conn().SetReconnectHandler(func(*nats.Conn) { back <- struct{}{} })
+	l := newListener()
+	news := client.NewInvalidations(client.InvalidationsOptions{JetStream: js, Plans: l, Log: schematest.Logger(t)})
+	runs(t, news.Run)
+	l.hears(t, expired)
+	restart(t)
+	for name, called := range map[string]chan struct{}{"disconnect": lost, "reconnect": back} {
+		select {
+		case <-called:
+		case <-time.After(patience):
+			t.Errorf("the %s handler was not called", name)
+		}
+	}
+}
+
+func TestAClosedConnectionEndsInvalidationsWithAnError(t *testing.T) {
+	t.Parallel()
+	plansStream(t)
+	js := connect(t, schematest.NATSURL(t))
+	l := newListener()
+	news := client.NewInvalidations(client.InvalidationsOptions{JetStream: js, Plans: l, Log: schematest.Logger(t)})
+	ended := make(chan error, 1)
+	go func() { ended <- news.Run(context.WithoutCancel(t.Context())) }()
+	l.hears(t, expired)
+	js.Conn().Close()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("Run ended without an error")
+		}
+	case <-time.After(patience):
+		t.Fatal("Run did not end")
+	}
+}
+
+func TestHowLongAgoAnEventWasIsTold(t *testing.T) {
+	t.Parallel()
+	js := plansStream(t)
+	l, after := newListener(), make(chan time.Duration, 10)
+	news := client.NewInvalidations(client.InvalidationsOptions{
+		JetStream: connect(t, schematest.NATSURL(t)), Plans: l, Log: schematest.Logger(t),
+		Applied: func(d time.Duration) { after <- d },
+	})
+	runs(t, news.Run)
+	l.hears(t, expired)
+	for name, c := range map[string]struct{ ago, least time.Duration }{
+		"an hour ago":                    {time.Hour, time.Hour},
+		"by a clock that is ahead of us": {-time.Hour, 0},
+	} {
+		if _, err := js.Publish(t.Context(), schemas.Topology{}.Invalidated("ws"), eventBody(t, "ws", 1, time.Now().Add(-c.ago))); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case d := <-after:
+			if d < c.least || d > c.least+patience {
+				t.Errorf("%s: told %s, want %s and little more", name, d, c.least)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: nothing was told", name)
+		}
+	}
 }

@@ -65,6 +65,7 @@ var fences = []fence{
 	{Import: "github.com/nats-io", Within: []string{"schemas", "consumers", "enforcement/api", "enforcement/client", "examples/engine", "cmd"}, Tests: true},
 	{Import: "github.com/nats-io/nats-server", Within: []string{"cmd", "schemas/schematest"}, Tests: true},
 	{Import: "net/http", Within: []string{"webhooks", "enforcement/api", "enforcement/client", "cmd"}, Tests: true},
+	{Import: "github.com/prometheus", Within: []string{"cmd"}},
 	{Import: "github.com/alicebob/miniredis", Within: []string{"cmd/headroom/devstack"}},
 	{Import: "github.com/google/go-cmp", Within: []string{"schemas/schematest"}, Tests: true},
 	{Import: "go.uber.org/goleak", Within: []string{"schemas/schematest"}, Tests: true},
