@@ -27,7 +27,7 @@ const roomExecutions = "executions"
 // server hands out before some are settled.
 const mostUnsettled = 50_000
 
-// Consumers handle the execution events, and keep the ledger. Make them with New
+// Consumers handle the execution events and the renewals, and keep the ledger. Make them with New
 // and call Run once.
 type Consumers struct {
 	options Options
@@ -52,7 +52,7 @@ func (c *Consumers) Stats() *Stats { return c.stats }
 // Ready reports whether all lanes are consuming and NATS is connected. It is false
 // before Run and from the moment that Run's context ends.
 func (c *Consumers) Ready() bool {
-	return c.ready.Load() && int(c.running.Load()) == 3*c.options.Workers && c.options.NATS.IsConnected()
+	return c.ready.Load() && int(c.running.Load()) == len(c.kinds())*c.options.Workers && c.options.NATS.IsConnected()
 }
 
 // Run consumes until ctx ends. Then it pulls no more, finishes what was
@@ -120,21 +120,42 @@ func (c *Consumers) lanes(ctx context.Context, p *schemas.Publisher) ([]*lane, e
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", o.Topology.Stream(schemas.StreamDecisions), err)
 	}
-	executions := o.Topology.Stream(schemas.StreamExecutions)
 	var all []*lane
-	for _, kind := range []string{kindRequested, kindProgressed, kindCompleted} {
-		consumer, err := o.JetStream.Consumer(ctx, executions, kind)
+	for _, kind := range c.kinds() {
+		stream := o.Topology.Stream(kind.stream)
+		consumer, err := o.JetStream.Consumer(ctx, stream, kind.name)
 		if err != nil {
-			return nil, fmt.Errorf("open consumer %s of stream %s: %w", kind, executions, err)
+			return nil, fmt.Errorf("open consumer %s of stream %s: %w", kind.name, stream, err)
 		}
 		remembered := newMemory(mostUnsettled)
-		h := c.handler(kind, handlerParts{publisher: p, decisions: decisions, memory: remembered})
+		h := c.handler(kind.name, handlerParts{publisher: p, decisions: decisions, memory: remembered})
 		s := c.settler(kind, p, remembered, consumer.CachedInfo().Config.AckWait)
 		for range o.Workers {
-			all = append(all, c.lane(kind, consumer, h, s))
+			all = append(all, c.lane(kind.name, consumer, h, s))
 		}
 	}
 	return all, nil
+}
+
+// messageKind is a kind of messages, the stream that it comes from and the room of its
+// dead letters.
+type messageKind struct {
+	name   string
+	stream schemas.StreamKind
+	room   string
+}
+
+// kinds are those that these consumers handle.
+func (c *Consumers) kinds() []messageKind {
+	all := []messageKind{
+		{kindRequested, schemas.StreamExecutions, roomExecutions},
+		{kindProgressed, schemas.StreamExecutions, roomExecutions},
+		{kindCompleted, schemas.StreamExecutions, roomExecutions},
+	}
+	if c.options.Renewals != nil {
+		all = append(all, messageKind{kindRenewed, schemas.StreamSubscriptions, roomSubscriptions})
+	}
+	return all
 }
 
 func (c *Consumers) lane(kind string, consumer jetstream.Consumer, h handler, s *settler) *lane {
@@ -148,11 +169,11 @@ func (c *Consumers) lane(kind string, consumer jetstream.Consumer, h handler, s 
 // off some: at least two messages of the largest size.
 func (c *Consumers) mostBytes() int { return max(8<<20, 2*int(c.options.NATS.MaxPayload())) }
 
-func (c *Consumers) settler(kind string, p publisher, remembered *memory, ackWait time.Duration) *settler {
+func (c *Consumers) settler(kind messageKind, p publisher, remembered *memory, ackWait time.Duration) *settler {
 	o := c.options
 	return &settler{
-		kind: kind, memory: remembered, stats: c.stats, maxAttempts: o.MaxAttempts, ackWait: ackWait,
-		letters: c.deadLetters(p, roomExecutions, kind), now: o.Now, log: o.Log, probe: c.probe,
+		kind: kind.name, memory: remembered, stats: c.stats, maxAttempts: o.MaxAttempts, ackWait: ackWait,
+		letters: c.deadLetters(p, kind.room, kind.name), now: o.Now, log: o.Log, probe: c.probe,
 	}
 }
 
@@ -185,6 +206,11 @@ func (c *Consumers) handler(kind string, parts handlerParts) handler {
 		}
 	case kindProgressed:
 		return &progressed{enforcer: o.Enforcer, answers: out, breaker: b, now: o.Now, log: o.Log, probe: c.probe}
+	case kindRenewed:
+		return &renewed{
+			renewals: o.Renewals, plans: o.Plans, enforcer: o.Enforcer, memory: parts.memory, breaker: b,
+			patience: o.RenewalPatience, now: o.Now, log: o.Log, probe: c.probe,
+		}
 	default:
 		return &completed{enforcer: o.Enforcer, breaker: b, stats: c.stats, now: o.Now, log: o.Log, probe: c.probe}
 	}

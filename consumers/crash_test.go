@@ -70,7 +70,7 @@ func consume(ctx context.Context, getenv func(string) string, log *slog.Logger) 
 	plans := subscriptions.NewCache(known.PlanInfo, subscriptions.CacheOptions{})
 	store := ledger.New(pool)
 	o := consumers.Options{
-		NATS: nc, JetStream: js, Ledger: store, Log: log,
+		NATS: nc, JetStream: js, Ledger: store, Renewals: known, Plans: plans, Log: log,
 		Enforcer: enforcement.New(enforcement.Options{Redis: client, Plans: plans, Usage: store}),
 	}
 	crashBatch(&o)

@@ -24,6 +24,8 @@ type judge struct {
 	batches   []int
 	withdrawn []string
 	released  []string
+	open      func(workspace string) error
+	opened    []string // workspaces
 }
 
 func (j *judge) Admit(_ context.Context, requests []enforcement.Request) []enforcement.Result {
@@ -82,6 +84,19 @@ func (j *judge) Release(_ context.Context, completions []enforcement.Completion)
 		}
 	}
 	return results
+}
+
+func (j *judge) OpenPeriods(_ context.Context, workspaces []string) []error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	errs := make([]error, len(workspaces))
+	for i, ws := range workspaces {
+		if j.open != nil {
+			errs[i] = j.open(ws)
+		}
+		j.opened = append(j.opened, ws)
+	}
+	return errs
 }
 
 // told is a copy of what was recorded.

@@ -189,7 +189,11 @@ func (w *world) decisions(n int) []schemas.DecisionMade {
 // all delivered, all acknowledged or ended.
 func (w *world) settled(kind string) {
 	w.Helper()
-	stream, err := w.js.Stream(context.Background(), w.topology.Stream(schemas.StreamExecutions))
+	of := schemas.StreamExecutions
+	if kind == schemas.ConsumerRenewed {
+		of = schemas.StreamSubscriptions
+	}
+	stream, err := w.js.Stream(context.Background(), w.topology.Stream(of))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -25,7 +25,7 @@ const (
 	foldTimeout = 30 * time.Second
 )
 
-// folder keeps the ledger: it reads decisions and completions in order from
+// folder keeps the ledger: it reads decisions, completions and invalidations in order from
 // where the ledger stands, and folds what waits into Postgres. Of all processes
 // one leads and folds, the others stand by. Why nothing is folded twice or
 // skipped, even if two believe that they lead: see package ledger.
@@ -47,6 +47,7 @@ func (c *Consumers) folder(p publisher) *folder {
 		tails: []tail{
 			{stream: t.Stream(schemas.StreamDecisions), subject: t.Decision("*"), bytes: bytes, read: readDecision},
 			{stream: t.Stream(schemas.StreamExecutions), subject: t.Completed("*"), bytes: bytes, read: readCompletion},
+			{stream: t.Stream(schemas.StreamPlans), subject: t.Invalidated("*"), bytes: bytes, read: readInvalidation},
 		},
 	}
 }

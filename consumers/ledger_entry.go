@@ -9,12 +9,14 @@ import (
 )
 
 // entry is one message of a stream, as the ledger takes it: a decision, a
-// completion, or nothing but its place.
+// completion, an invalidation, or nothing but its place.
 type entry struct {
 	source     string
 	message    *message
 	decision   *ledger.Decision
 	completion *ledger.Completion
+	// invalidated is the workspace whose terms changed.
+	invalidated string
 	// fault is why the message's content cannot be taken.
 	fault error
 }
@@ -53,6 +55,16 @@ func readCompletion(m *message, _ time.Duration) entry {
 	}}
 }
 
+// readInvalidation takes a plan.invalidated. One that cannot be read changed no terms
+// that this system wrote, and is left out.
+func readInvalidation(m *message, _ time.Duration) entry {
+	event, err := schemas.Decode[schemas.PlanInvalidated](m.subject, m.body)
+	if err != nil {
+		return entry{message: m}
+	}
+	return entry{message: m, invalidated: event.Data.WorkspaceID}
+}
+
 // batchOf is the entries as one fold, continuing from the given positions.
 func batchOf(entries []entry, positions map[string]uint64) ledger.Batch {
 	through := make(map[string]uint64, len(positions))
@@ -64,6 +76,9 @@ func batchOf(entries []entry, positions map[string]uint64) ledger.Batch {
 		}
 		if e.completion != nil {
 			b.Completions = append(b.Completions, *e.completion)
+		}
+		if e.invalidated != "" {
+			b.Invalidated = append(b.Invalidated, e.invalidated)
 		}
 	}
 	for source, sequence := range through {

@@ -20,6 +20,7 @@ type note struct {
 	touched  time.Time
 	attempts int  // failures that are the message's own
 	refused  bool // a 9008 is published for it, and not yet on record in Redis
+	told     bool // the caches were told of it
 }
 
 // memoryLife is how long a note is kept after its message was last seen: much
@@ -92,6 +93,20 @@ func (m *memory) isRefused(sequence uint64) bool {
 	defer m.mu.Unlock()
 	n, known := m.notes[sequence]
 	return known && n.refused
+}
+
+// tell notes that the caches were told of the message.
+func (m *memory) tell(sequence uint64, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.note(sequence, now).told = true
+}
+
+func (m *memory) isTold(sequence uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, known := m.notes[sequence]
+	return known && n.told
 }
 
 // forget drops what is known of messages that are done.

@@ -17,6 +17,7 @@ type Enforcer interface {
 	admitter
 	extender
 	releaser
+	opener
 }
 
 // Options makes the consumers. NATS, JetStream and Enforcer are required; what is
@@ -29,6 +30,11 @@ type Options struct {
 	JetStream jetstream.JetStream
 	Topology  schemas.Topology
 	Enforcer  Enforcer
+	// Renewals, unless nil, has subscription.renewed handled: periods are opened, and
+	// caches told of what others wrote.
+	Renewals Renewals
+	// Plans is this process's plan cache, required with Renewals.
+	Plans PlanCache
 	// Ledger, unless nil, is kept up to date by one of the processes that have it.
 	Ledger *ledger.Store
 	// Workers is the number of lanes per kind of message: 2.
@@ -44,6 +50,9 @@ type Options struct {
 	// RebuildFence is how long after it was asked for a decision may still be
 	// published, and so how long it is waited for: 2 seconds.
 	RebuildFence time.Duration
+	// RenewalPatience is how old a subscription.renewed may become while there is no row
+	// of its subscription, before it is a dead letter: 10 minutes.
+	RenewalPatience time.Duration
 	// DrainTimeout is how long work that is under way may go on once Run's context
 	// has ended: 20 seconds.
 	DrainTimeout time.Duration
@@ -61,11 +70,15 @@ func (o Options) withDefaults() (Options, error) {
 	if o.NATS == nil || o.JetStream == nil || o.Enforcer == nil {
 		return o, errors.New("make consumers: NATS, JetStream and Enforcer are required")
 	}
+	if o.Renewals != nil && o.Plans == nil {
+		return o, errors.New("make consumers: Renewals needs Plans")
+	}
 	o.Workers = positive(o.Workers, 2)
 	o.BatchSize = positive(o.BatchSize, 512)
 	o.MaxAttempts = positive(o.MaxAttempts, 20)
 	o.UnavailableBudget = positive(o.UnavailableBudget, 10*time.Second)
 	o.RebuildFence = positive(o.RebuildFence, 2*time.Second)
+	o.RenewalPatience = positive(o.RenewalPatience, 10*time.Minute)
 	o.DrainTimeout = positive(o.DrainTimeout, 20*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now

@@ -108,6 +108,9 @@ func editionsOf(t schemas.Topology) map[string]edition {
 		subscriptions.NewsInvalidated: {t.Invalidated, func(n subscriptions.News) ([]byte, error) {
 			return encodeNews(n, func(d schemas.PlanInvalidated) string { return d.WorkspaceID })
 		}},
+		subscriptions.NewsThreshold: {t.Threshold, func(n subscriptions.News) ([]byte, error) {
+			return encodeNews(n, func(d schemas.UsageThresholdReached) string { return d.WorkspaceID })
+		}},
 	}
 }
 

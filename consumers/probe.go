@@ -9,6 +9,8 @@ package consumers
 //	publishing  nothing is published yet
 //	sent        all is sent to the stream, no acknowledgement was awaited
 //	published   the stream acknowledged all
+//	told        Postgres has the invalidations for renewals that others published
+//	opened      Redis has the periods that were renewed
 //	withdrawn   Redis has the 9008 denials that were published
 //	settling    nothing is acknowledged yet
 //	buried      the dead letters are stored, their messages not ended yet

@@ -52,6 +52,7 @@ type RelayOptions struct {
 //
 //	outbox ─ commit, NOTIFY ─► Relay ─► headroom.subscriptions.renewed.<ws>
 //	   ▲                          ├───► headroom.plans.invalidated.<ws>
+//	   │                          ├───► headroom.usage.threshold.<ws>
 //	   └── mark what was stored ──┼───► Broadcast  invalidations, to who does not read the stream
 //	                              └───► headroom.deadletters.subscriptions.outbox  what is no event
 //

@@ -52,6 +52,16 @@ plans:
       max_execution_payload_size_mb: 5
       max_storage_mb: 100
       max_executions_per_minute: unlimited
+  ample:
+    rank: 30
+    limits:
+      max_executions: 1000
+      max_concurrent_executions: unlimited
+      max_tasks_per_execution: 50
+      max_execution_duration_minutes: 10
+      max_execution_payload_size_mb: 5
+      max_storage_mb: 100
+      max_executions_per_minute: unlimited
 `
 
 // whole is the whole event path on real services.
@@ -59,6 +69,8 @@ type whole struct {
 	*books
 	enforcer *enforcement.Enforcer
 	plans    *subscriptions.Cache
+	// subscriptions is what plans reads.
+	subscriptions *subscriptions.Store
 }
 
 func newWhole(t *testing.T, o subscriptions.StoreOptions) *whole {
@@ -83,7 +95,7 @@ func wholeOver(t *testing.T, client *redis.Client, o subscriptions.StoreOptions)
 		}
 	}
 	plans := subscriptions.NewCache(store.PlanInfo, subscriptions.CacheOptions{})
-	return &whole{books: b, plans: plans, enforcer: enforcement.New(enforcement.Options{
+	return &whole{books: b, plans: plans, subscriptions: store, enforcer: enforcement.New(enforcement.Options{
 		Redis: client, Plans: plans, Usage: b.store,
 	})}
 }

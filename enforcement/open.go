@@ -60,6 +60,7 @@ func (e *Enforcer) openCall(g *group, known Usage) (*call, error) {
 		e.window, uuid.NewString(), g.terms.UsageEpoch, milliseconds(g.terms.PeriodEnd.UnixMilli()),
 		milliseconds(max(known.Used, 0)), milliseconds(max(known.Peak, 0)),
 		g.terms.digest, g.terms.packed, milliseconds(g.terms.LeaseMS), milliseconds(int64(g.missing)),
+		milliseconds(g.terms.revision), milliseconds(g.terms.fence()),
 	}
 	if g.missing != missingWorkspace {
 		return &call{script: openScript, keys: keys(e.prefix, g.workspace), args: args}, nil

@@ -17,7 +17,7 @@ import (
 )
 
 // everything is how many streams and consumers there are.
-const everything = 6 + 3
+const everything = 6 + 4
 
 func jetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	t.Helper()

@@ -16,6 +16,7 @@ const (
 	ConsumerRequested  = "requested"
 	ConsumerProgressed = "progressed"
 	ConsumerCompleted  = "completed"
+	ConsumerRenewed    = "renewed"
 )
 
 // AckWait is how long a delivered message may stay unsettled before the server
@@ -165,6 +166,7 @@ func (t Topology) Consumers() []ConsumerSpec {
 		{executions, durable(ConsumerRequested, t.Requested("*"))},
 		{executions, durable(ConsumerProgressed, t.Progressed("*"))},
 		{executions, durable(ConsumerCompleted, t.Completed("*"))},
+		{t.Stream(StreamSubscriptions), durable(ConsumerRenewed, t.Renewed("*"))},
 	}
 }
 

@@ -43,6 +43,7 @@ func TestTheConsumersAreDurableAndNeverGiveUp(t *testing.T) {
 		"HEADROOM_EXECUTIONS/requested":  "headroom.executions.requested.*",
 		"HEADROOM_EXECUTIONS/progressed": "headroom.executions.progressed.*",
 		"HEADROOM_EXECUTIONS/completed":  "headroom.executions.completed.*",
+		"HEADROOM_SUBSCRIPTIONS/renewed": "headroom.subscriptions.renewed.*",
 	}
 	got := map[string]string{}
 	for _, c := range (schemas.Topology{}).Consumers() {

@@ -11,27 +11,26 @@ import (
 
 // amend writes what changes about a row and, for each field that does, an entry
 // of the audit trail.
-func amend(ctx context.Context, tx pgx.Tx, to Subscription, changes []FieldChange, cause string) error {
-	batch := &pgx.Batch{}
+func amend(batch *pgx.Batch, to Subscription, changes []FieldChange, cause string) {
 	batch.Queue(`UPDATE subscriptions SET plan_key = @plan_key, plan_revision = @plan_revision, snapshot = @snapshot,
 			quantity = @quantity, status = @status, payment_state = @payment_state,
 			period_end = @period_end, "interval" = nullif(@interval, ''), anchor = @anchor,
-			cancel_at = @cancel_at, ended_at = @ended_at, closed_at = @closed_at, unpaid_since = @unpaid_since
+			cancel_at = @cancel_at, ended_at = @ended_at, closed_at = @closed_at, unpaid_since = @unpaid_since,
+			billing_end = @billing_end, after_trial = nullif(@after_trial, ''), held = @held,
+			overdue_since = @overdue_since, due_at = @due_at
 		WHERE id = @id::uuid`, pgx.NamedArgs{
 		"id": to.ID, "plan_key": to.PlanKey, "plan_revision": to.PlanRevision, "snapshot": to.Snapshot,
 		"quantity": to.Quantity, "status": to.Status, "payment_state": to.PaymentState,
 		"period_end": to.PeriodEnd, "interval": to.Interval.String(), "anchor": to.anchorOrNull(),
 		"cancel_at": to.CancelAt, "ended_at": to.EndedAt, "closed_at": to.ClosedAt, "unpaid_since": to.UnpaidSince,
+		"billing_end": to.Billing.End, "after_trial": to.AfterTrial, "held": to.Held,
+		"overdue_since": to.OverdueSince, "due_at": to.DueAt,
 	})
 	for _, change := range changes {
 		batch.Queue(`INSERT INTO subscription_changes (subscription_id, at, field, old_value, new_value, cause)
 			VALUES (@id::uuid, clock_timestamp(), @field, to_jsonb(nullif(@from, '')), to_jsonb(nullif(@to, '')), @cause)`,
 			pgx.NamedArgs{"id": to.ID, "field": change.Field, "from": change.From, "to": change.To, "cause": cause})
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("amend period %s: %w", to.ID, err)
-	}
-	return nil
 }
 
 // The fields of a change that an election looks at.
@@ -41,13 +40,16 @@ const (
 	fieldPaymentState = "payment_state"
 )
 
+// fieldOverdueSince is a change that no reading of the workspace's plan depends on.
+const fieldOverdueSince = "overdue_since"
+
 // subscriptionText is what an amendment or an end can change, as text.
 func subscriptionText(s Subscription) []text {
 	list := []text{
 		{fieldPlanKey, s.PlanKey},
 		{"plan_revision", strconv.FormatInt(s.PlanRevision, 10)},
 	}
-	list = append(list, termsText(s.Snapshot.Limits, s.Snapshot.Features)...)
+	list = append(list, s.Snapshot.text()...)
 	return append(list,
 		text{"period_end", instantText(&s.PeriodEnd)},
 		text{"interval", s.Interval.String()},
@@ -57,7 +59,19 @@ func subscriptionText(s Subscription) []text {
 		text{fieldPaymentState, s.PaymentState},
 		text{"cancel_at", instantText(s.CancelAt)},
 		text{"ended_at", instantText(s.EndedAt)},
+		text{"billing_end", s.billingEndText()},
+		text{"quota_interval", s.Snapshot.QuotaInterval},
+		text{"after_trial", s.AfterTrial},
+		text{fieldOverdueSince, instantText(s.OverdueSince)},
 	)
+}
+
+// billingEndText is empty where the billing period ends with the row's own.
+func (s Subscription) billingEndText() string {
+	if s.Billing.End.Equal(s.PeriodEnd) {
+		return ""
+	}
+	return instantText(&s.Billing.End)
 }
 
 func instantText(at *time.Time) string {

@@ -15,6 +15,10 @@ import (
 //	open, running                   amend it: id, start and usage stay  (its kind)
 //	open, running, with NewPeriod   close it now, open one from now     cycle
 //	open, but over                  close it, open the current period   cycle
+//	open, but set to end by now     end it, open the one that contains now   created
+//
+// With a trial, the first and the third begin with one instead (status trialing),
+// and an open trial that runs is given another length. NewPeriod ends an open trial.
 //
 // A workspace has one subscription per source. Whichever was assigned last is
 // the active one; where a live subscription would win by its plan's rank, the
@@ -47,10 +51,10 @@ func (s *Store) assign(ctx context.Context, tx pgx.Tx, a Assignment, t terms) (S
 	if err != nil {
 		return Subscription{}, err
 	}
-	now := workspace.now
 	if !a.Now.IsZero() {
-		now = a.Now.UTC()
+		workspace.now = a.Now.UTC()
 	}
+	now := workspace.now
 	if err := t.startedBy(now); err != nil {
 		return Subscription{}, err
 	}
@@ -61,13 +65,9 @@ func (s *Store) assign(ctx context.Context, tx pgx.Tx, a Assignment, t terms) (S
 	if plan == nil || plan.Removed {
 		return Subscription{}, unknownPlan(ctx, tx, a.PlanKey)
 	}
-	// One that has ended is not looked at: what a person assigns then is new.
-	last, err := lastPeriod(ctx, tx, t.key(a.WorkspaceID))
+	workspace, last, err := s.openPeriod(ctx, tx, workspace, t.key(a.WorkspaceID))
 	if err != nil {
 		return Subscription{}, err
-	}
-	if last != nil && last.ClosedAt != nil {
-		last = nil
 	}
 	state, err := t.state(a, last, now)
 	if err != nil {
@@ -77,4 +77,19 @@ func (s *Store) assign(ctx context.Context, tx pgx.Tx, a Assignment, t terms) (S
 		workspace: workspace, cause: t.cause, assigned: true,
 		moment: Moment{Last: last, Says: state, Terms: snapshotOf(*plan), Retake: true, Now: now},
 	})
+}
+
+// openPeriod is the open row of a subscription, or nil: one that has ended is not
+// looked at, since what a person assigns then is new. One that time has ended is ended
+// first.
+func (s *Store) openPeriod(ctx context.Context, tx pgx.Tx, w lockedWorkspace, key SubscriptionKey) (lockedWorkspace, *Subscription, error) {
+	last, err := lastPeriod(ctx, tx, key)
+	if err != nil || last == nil || last.ClosedAt != nil {
+		return w, nil, err
+	}
+	if standingOf(Passage(*last, w.now).Status) != standingEnded {
+		return w, last, nil
+	}
+	w, err = s.catchUpLocked(ctx, tx, w)
+	return w, nil, err
 }

@@ -83,6 +83,7 @@ func TestAssignOpensAPeriod(t *testing.T) {
 		PeriodStart: instant(t, "2026-11-20T12:00:00Z"), PeriodEnd: instant(t, "2026-12-20T12:00:00Z"),
 		Interval: subscriptions.Monthly, Anchor: instant(t, "2026-11-20T12:00:00Z"),
 	}
+	want.Billing, want.DueAt = want.Period(), &want.PeriodEnd
 	if diff := cmp.Diff(want, row, compareRows); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
@@ -132,6 +133,7 @@ func TestAssignAmendsARunningPeriod(t *testing.T) {
 	want := first
 	want.PlanKey, want.Snapshot = "pro", amended.Snapshot
 	want.Interval, want.Anchor, want.PeriodEnd = subscriptions.Yearly, start, instant(t, "2027-11-01")
+	want.Billing.End, want.DueAt = want.PeriodEnd, &want.PeriodEnd
 	if diff := cmp.Diff(want, amended, compareRows); diff != "" {
 		t.Errorf("amended row (-want +got):\n%s", diff)
 	}

@@ -3,6 +3,7 @@ package subscriptions
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/headroomhq/headroom/schemas"
@@ -26,6 +27,14 @@ type Assignment struct {
 	// NewPeriod closes the open period now and opens one with a fresh quota,
 	// instead of amending it.
 	NewPeriod bool
+	// Trial, a form of ParseInterval such as 14d, begins with a trial of that length, in
+	// a new subscription or with NewPeriod; for one that is on trial it is how long the
+	// trial is in all. The periods of Interval are counted from its end.
+	Trial string
+	// AfterTrial is what becomes of the trial when it is over: AfterTrialConvert,
+	// AfterTrialExpire or AfterTrialDefault. Empty keeps what the open trial has; for
+	// a new one it is AfterTrialConvert.
+	AfterTrial string
 	// Now is the moment of the assignment; zero is the database's clock.
 	Now time.Time
 	// Cause is written beside each amendment; empty is "assign".
@@ -34,16 +43,18 @@ type Assignment struct {
 
 // terms are an assignment's values after they were checked.
 type terms struct {
-	source   Source
-	interval Interval
-	start    time.Time
-	cause    string
+	source     Source
+	interval   Interval
+	start      time.Time
+	trial      Interval
+	afterTrial string
+	cause      string
 }
 
 // check reports every fault of the assignment at once, each naming its field and
 // what is allowed.
 func (a Assignment) check() (terms, error) {
-	t := terms{source: a.Source, cause: a.Cause}
+	t := terms{source: a.Source, cause: a.Cause, afterTrial: a.AfterTrial}
 	var faults []error
 	if !schemas.ValidID(a.WorkspaceID) {
 		faults = append(faults, fmt.Errorf("workspace %q: %s", a.WorkspaceID, idRule))
@@ -63,6 +74,15 @@ func (a Assignment) check() (terms, error) {
 		if t.interval, err = ParseInterval(a.Interval); err != nil {
 			faults = append(faults, err)
 		}
+	}
+	if a.Trial != "" {
+		var err error
+		if t.trial, err = ParseInterval(a.Trial); err != nil {
+			faults = append(faults, fmt.Errorf("trial: %w", err))
+		}
+	}
+	if a.AfterTrial != "" && !slices.Contains(AfterTrials(), a.AfterTrial) {
+		faults = append(faults, fmt.Errorf("after trial %q: must be convert, expire or default", a.AfterTrial))
 	}
 	if a.Start != nil {
 		t.start = a.Start.UTC().Truncate(time.Millisecond)
@@ -92,17 +112,23 @@ func (t terms) startedBy(now time.Time) error {
 // state is what the assignment says of the subscription, whose open period may be
 // nil.
 //
-//	no open period          the period that contains now
-//	with NewPeriod          one that begins now
+//	no open period          the period that contains now, or a trial
+//	with NewPeriod          one that begins now, or a trial
+//	the open one is a trial that runs   the same start; a new length moves its end
 //	the open one is over    the current one
 //	the open one runs       the same start; a new interval or anchor moves its end
 func (t terms) state(a Assignment, open *Subscription, now time.Time) (SourceState, error) {
 	switch {
 	case open == nil:
-		return t.first(a, now), nil
+		return t.first(a, now)
 	case a.NewPeriod:
 		return t.restarted(stateOf(*open), a, now)
-	case !now.Before(open.PeriodEnd):
+	case t.ofTrial() && open.Status != StatusTrialing:
+		return SourceState{}, fmt.Errorf("%w: trial: workspace %s has an open %s subscription that is on none; to begin one, open a new period",
+			ErrInvalidAssignment, a.WorkspaceID, open.Source)
+	case open.Status == StatusTrialing && (now.Before(open.Billing.End) || !t.trial.IsZero()):
+		return t.onTrial(stateOf(*open), a, now)
+	case !now.Before(open.Billing.End):
 		return t.renewed(stateOf(*open), a, now)
 	default:
 		return t.amended(stateOf(*open), a, now)
@@ -111,15 +137,18 @@ func (t terms) state(a Assignment, open *Subscription, now time.Time) (SourceSta
 
 // first is the state of a workspace's new subscription. Its start is cut to the
 // second, so that a clock a little behind finds it begun.
-func (t terms) first(a Assignment, now time.Time) SourceState {
+func (t terms) first(a Assignment, now time.Time) (SourceState, error) {
 	state := SourceState{
 		WorkspaceID: a.WorkspaceID, Key: t.key(a.WorkspaceID),
 		Status: StatusActive, PaymentState: PaymentNone, PlanKey: a.PlanKey, Quantity: 1,
 		Interval: Monthly, Anchor: now.Truncate(time.Second),
 	}
 	state.setSchedule(t, state.Anchor)
+	if t.ofTrial() {
+		return state, state.try(t, state.Anchor, now)
+	}
 	state.Period = state.Interval.Period(state.Anchor, now)
-	return state
+	return state, nil
 }
 
 // key names the subscription that is given to a workspace by hand: one a source.
@@ -148,7 +177,11 @@ func (t terms) restarted(state SourceState, a Assignment, now time.Time) (Source
 		start = state.Period.Start.Add(time.Millisecond)
 	}
 	state.PlanKey, state.Anchor, state.Kind = a.PlanKey, start, KindCycle
+	state.Status, state.AfterTrial = StatusActive, ""
 	state.setSchedule(t, start)
+	if t.ofTrial() {
+		return state, state.try(t, start, now)
+	}
 	period, err := state.periodAt(start)
 	state.Period = Period{Start: start, End: period.End}
 	return state, err
@@ -156,10 +189,16 @@ func (t terms) restarted(state SourceState, a Assignment, now time.Time) (Source
 
 // renewed is the current period of a subscription whose last one is over.
 func (t terms) renewed(state SourceState, a Assignment, now time.Time) (SourceState, error) {
+	if state.Status == StatusTrialing {
+		state.convert()
+	}
 	state.PlanKey = a.PlanKey
 	state.setSchedule(t, state.Period.End)
-	err := state.renew(now)
-	return state, err
+	if state.Interval.IsZero() {
+		return state, errNoInterval()
+	}
+	state.renew(now)
+	return state, nil
 }
 
 // setSchedule takes over the interval and the anchor that the assignment names.
@@ -177,29 +216,15 @@ func (s *SourceState) setSchedule(t terms, from time.Time) {
 	}
 }
 
-// renew moves a state whose period is over to the one that contains at. It begins
-// no earlier than the other ended.
-func (s *SourceState) renew(at time.Time) error {
-	period, err := s.periodAt(at)
-	if err != nil {
-		return err
-	}
-	s.Period = Period{Start: later(period.Start, s.Period.End), End: period.End}
-	return nil
-}
-
 // periodAt is the period of the schedule that contains at, or an
 // ErrInvalidAssignment without an interval.
 func (s SourceState) periodAt(at time.Time) (Period, error) {
 	if s.Interval.IsZero() {
-		return Period{}, fmt.Errorf("%w: interval: is missing; the open period does not renew, so name one, such as month", ErrInvalidAssignment)
+		return Period{}, errNoInterval()
 	}
 	return s.Interval.Period(s.Anchor, at), nil
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+func errNoInterval() error {
+	return fmt.Errorf("%w: interval: is missing; the open period does not renew, so name one, such as month", ErrInvalidAssignment)
 }

@@ -136,7 +136,7 @@ func TestFollowASubscriptionThroughItsLife(t *testing.T) {
 	if again := follow(t, s, nextPeriod(state)); again.ID != closed.ID || !again.ClosedAt.Equal(ended) {
 		t.Errorf("after the end: %+v", again)
 	}
-	wantTold(t, pool, "renewed created", "invalidated 1", "invalidated 2", "renewed cycle", "invalidated 3", "invalidated 4")
+	wantTold(t, pool, "renewed created", "invalidated 1", "invalidated 2", "renewed cycle", "invalidated 3", "renewed ended", "invalidated 4")
 
 	rows := history(t, s, "acme")
 	if diff := cmp.Diff(closed, rows[0].Subscription, compareRows); diff != "" {
@@ -192,6 +192,20 @@ func TestTheOutboxHoldsWhatTheContractSays(t *testing.T) {
 	}
 	if _, err := schemas.Encode(schemas.NewEvent("test", events[2].ID, noon, got)); err != nil {
 		t.Errorf("renewed is no valid event: %v", err)
+	}
+	ended := running(t, pool, "sub_1", "pro")
+	ended.Status = "canceled"
+	closed := follow(t, s, ended)
+	want.Kind, want.PeriodEnd = "ended", next.PeriodEnd // it ended before the last period began
+	var end schemas.SubscriptionRenewed
+	if err := json.Unmarshal(outbox(t, pool)[4].Body, &end); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, end); diff != "" || closed.ID != next.ID {
+		t.Errorf("ended (-want +got):\n%s", diff)
+	}
+	if _, err := schemas.Encode(schemas.NewEvent("test", events[2].ID, noon, end)); err != nil {
+		t.Errorf("ended is no valid event: %v", err)
 	}
 	var invalidated schemas.PlanInvalidated
 	if err := json.Unmarshal(events[3].Body, &invalidated); err != nil {
@@ -274,6 +288,8 @@ func TestFollowRefusesWhatCannotBe(t *testing.T) {
 		"source id: is missing":        func(s *subscriptions.SourceState) { s.Key.SourceID = "" },
 		`payment state "maybe"`:        func(s *subscriptions.SourceState) { s.PaymentState = "maybe" },
 		`kind "renewal"`:               func(s *subscriptions.SourceState) { s.Kind = "renewal" },
+		`kind "ended"`:                 func(s *subscriptions.SourceState) { s.Kind = "ended" },
+		`after trial "convrt"`:         func(s *subscriptions.SourceState) { s.AfterTrial = "convrt" },
 		`workspace "a.b"`:              func(s *subscriptions.SourceState) { s.WorkspaceID = "a.b" },
 		"belongs to workspace acme":    func(s *subscriptions.SourceState) { s.WorkspaceID = "other" },
 	} {
@@ -353,5 +369,5 @@ func TestASubscriptionThatIsSetToEndDoesNotRenew(t *testing.T) {
 	if row.ID != old.ID || row.Status != "canceled" || !row.EndedAt.Equal(old.PeriodEnd) || !row.ClosedAt.Equal(old.PeriodEnd) {
 		t.Errorf("row is %+v", row.Subscription)
 	}
-	wantTold(t, pool, "renewed created", "invalidated 1", "invalidated 2")
+	wantTold(t, pool, "renewed created", "invalidated 1", "renewed ended", "invalidated 2")
 }

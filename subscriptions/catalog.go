@@ -22,6 +22,9 @@ type Plan struct {
 	Default bool `json:"default"`
 	// Rank orders the plans: of several live subscriptions the highest wins.
 	Rank int32 `json:"rank"`
+	// QuotaInterval is QuotaMonthly where a quota lasts a month inside a longer
+	// billing period, empty where it lasts as long as the period.
+	QuotaInterval string `json:"quota_interval,omitempty"`
 	// Limits are all seven; none has a default.
 	Limits schemas.Limits `json:"limits"`
 	// Features maps a feature to how much of it the plan includes. A feature
@@ -30,6 +33,9 @@ type Plan struct {
 	// StripePrices are the ids of the prices that stand for the plan.
 	StripePrices []string `json:"stripe_prices"`
 }
+
+// QuotaMonthly is the one quota interval there is.
+const QuotaMonthly = "month"
 
 // Fault is one thing wrong with a catalog.
 type Fault struct {
@@ -91,6 +97,9 @@ func (c Catalog) validate() error {
 		if plan.Rank < 0 {
 			faults = append(faults, Fault{Path: planPath(plan.Key, keyRank), Detail: "must be 0 or more"})
 		}
+		if !validQuotaInterval(plan.QuotaInterval) {
+			faults = append(faults, Fault{Path: planPath(plan.Key, keyQuotaInterval), Detail: quotaIntervalFault(plan.QuotaInterval)})
+		}
 		for feature := range plan.Features {
 			if !schemas.ValidID(feature) {
 				faults = append(faults, Fault{Path: planPath(plan.Key, keyFeatures), Detail: fmt.Sprintf("the name %q %s", feature, idRule)})
@@ -98,6 +107,12 @@ func (c Catalog) validate() error {
 		}
 	}
 	return catalogError("", faults)
+}
+
+func validQuotaInterval(interval string) bool { return interval == "" || interval == QuotaMonthly }
+
+func quotaIntervalFault(interval string) string {
+	return fmt.Sprintf("is %q; write month, or leave it out for a quota that lasts as long as the billing period", interval)
 }
 
 // source tells where a value of the catalog stands in its file; the zero Fault

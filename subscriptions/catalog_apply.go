@@ -98,11 +98,11 @@ func nextRevision(ctx context.Context, tx pgx.Tx) (int64, error) {
 const insertPlan = `INSERT INTO plan_revisions (plan_key, revision, is_default, rank,
 	max_executions, max_concurrent_executions, max_tasks_per_execution, max_execution_duration_minutes,
 	max_execution_payload_size_mb, max_storage_mb, max_executions_per_minute,
-	features, stripe_prices, removed)
+	features, stripe_prices, removed, quota_interval)
 VALUES (@key, @revision, @default, @rank,
 	@max_executions, @max_concurrent_executions, @max_tasks_per_execution, @max_execution_duration_minutes,
 	@max_execution_payload_size_mb, @max_storage_mb, @max_executions_per_minute,
-	@features, @stripe_prices, @removed)`
+	@features, @stripe_prices, @removed, nullif(@quota_interval, ''))`
 
 func writeRevisions(ctx context.Context, tx pgx.Tx, applied *Applied, states map[string]PlanRevision) error {
 	batch := &pgx.Batch{}
@@ -133,7 +133,7 @@ func planArgs(p PlanRevision) pgx.NamedArgs {
 	}
 	args := pgx.NamedArgs{
 		"key": p.Key, "revision": p.Revision, "default": p.Default, "rank": p.Rank,
-		"features": features, "stripe_prices": prices, "removed": p.Removed,
+		"features": features, "stripe_prices": prices, "removed": p.Removed, "quota_interval": p.QuotaInterval,
 	}
 	for _, name := range schemas.LimitNames {
 		args[name] = p.Limits.Named(name).Pointer()

@@ -42,6 +42,9 @@ type PlanChange struct {
 	// Running is how many open periods are on the plan. They keep the terms they
 	// were opened with.
 	Running int64 `json:"running"`
+	// OverLimit is whom a diff found that the change would put over a limit; nil
+	// where nobody looked.
+	OverLimit []OverLimit `json:"over_limit,omitzero"`
 }
 
 // Diff is what applying a catalog would do.
@@ -54,8 +57,9 @@ func (d Diff) Empty() bool {
 	return !slices.ContainsFunc(d.Changes, func(c PlanChange) bool { return c.Kind != PlanUnchanged })
 }
 
-// DiffCatalog tells what ApplyCatalog would do now, and writes nothing.
-func (s *Store) DiffCatalog(ctx context.Context, catalog Catalog) (Diff, error) {
+// DiffCatalog tells what ApplyCatalog would do now, and by the usage whom that would
+// put over a limit; without a usage it does not look. It writes nothing.
+func (s *Store) DiffCatalog(ctx context.Context, catalog Catalog, usage Usage) (Diff, error) {
 	if err := catalog.validate(); err != nil {
 		return Diff{}, err
 	}
@@ -67,7 +71,11 @@ func (s *Store) DiffCatalog(ctx context.Context, catalog Catalog) (Diff, error) 
 	if err := countRunning(ctx, s.pool, changes); err != nil {
 		return Diff{}, err
 	}
-	return Diff{Changes: changes}, nil
+	diff := Diff{Changes: changes}
+	if usage != nil {
+		err = s.countOverLimit(ctx, &diff, comparison{latest: latest, catalog: catalog, usage: usage})
+	}
+	return diff, err
 }
 
 // planChanges compares the newest revisions with a catalog: the catalog's plans
@@ -118,6 +126,9 @@ func planText(p *Plan) []text {
 	list := []text{
 		{keyDefault, strconv.FormatBool(p.Default)},
 		{keyRank, strconv.FormatInt(int64(p.Rank), 10)},
+	}
+	if p.QuotaInterval != "" {
+		list = append(list, text{keyQuotaInterval, p.QuotaInterval})
 	}
 	list = append(list, termsText(p.Limits, p.Features)...)
 	return append(list, text{keyStripePrices, strings.Join(prices, ", ")})

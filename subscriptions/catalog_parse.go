@@ -14,12 +14,13 @@ import (
 
 // The keys of a catalog file.
 const (
-	keyPlans        = "plans"
-	keyDefault      = "default"
-	keyRank         = "rank"
-	keyLimits       = "limits"
-	keyFeatures     = "features"
-	keyStripePrices = "stripe_prices"
+	keyPlans         = "plans"
+	keyDefault       = "default"
+	keyRank          = "rank"
+	keyLimits        = "limits"
+	keyFeatures      = "features"
+	keyStripePrices  = "stripe_prices"
+	keyQuotaInterval = "quota_interval"
 )
 
 const (
@@ -131,8 +132,10 @@ func (p *catalogParser) plan(e entry) Plan {
 			plan.Features = p.features(field)
 		case keyStripePrices:
 			plan.StripePrices = p.prices(field)
+		case keyQuotaInterval:
+			plan.QuotaInterval = p.quotaInterval(field)
 		default:
-			p.fault(field.token, field.path, "is not a key of a plan; allowed are default, rank, limits, features, stripe_prices")
+			p.fault(field.token, field.path, "is not a key of a plan; allowed are default, rank, limits, features, stripe_prices, quota_interval")
 		}
 	}
 	if !seen[keyRank] {
@@ -205,6 +208,18 @@ func (p *catalogParser) prices(field entry) []string {
 		prices = append(prices, text.Value)
 	}
 	return prices
+}
+
+func (p *catalogParser) quotaInterval(field entry) string {
+	node, ok := p.plain(field.value, field.path)
+	if !ok {
+		return ""
+	}
+	if word, ok := node.(*ast.StringNode); ok && word.Value == QuotaMonthly {
+		return QuotaMonthly
+	}
+	p.fault(field.token, field.path, quotaIntervalFault(scalarText(node)))
+	return ""
 }
 
 func validPrice(id string) bool {

@@ -183,7 +183,7 @@ func TestApplyCatalogRefusesACatalogThatIsNone(t *testing.T) {
 	if !errors.As(err, &faults) || len(faults.Faults) != 7 {
 		t.Errorf("error is %v, want seven faults", err)
 	}
-	if _, err := s.DiffCatalog(t.Context(), subscriptions.Catalog{}); !errors.As(err, &faults) {
+	if _, err := s.DiffCatalog(t.Context(), subscriptions.Catalog{}, nil); !errors.As(err, &faults) {
 		t.Errorf("diff of an empty catalog is %v", err)
 	}
 	if n := count(t, pool, `SELECT count(*) FROM plan_revisions`); n != 0 {
@@ -195,7 +195,7 @@ func TestDiffCatalogWritesNothing(t *testing.T) {
 	t.Parallel()
 	s, pool := newStore(t)
 	apply(t, s)
-	diff, err := s.DiffCatalog(t.Context(), parse(t, edited(t, "rank: 0", "rank: 1", "{record_groups: 3, automations: 5}", "{automations: unlimited}")))
+	diff, err := s.DiffCatalog(t.Context(), parse(t, edited(t, "rank: 0", "rank: 1", "{record_groups: 3, automations: 5}", "{automations: unlimited}")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestDiffCatalogWritesNothing(t *testing.T) {
 	if n := count(t, pool, `SELECT count(*) FROM plan_revisions`); n != 2 {
 		t.Errorf("%d revisions after a diff, want 2", n)
 	}
-	if same, err := s.DiffCatalog(t.Context(), parse(t, twoPlans)); err != nil || !same.Empty() {
+	if same, err := s.DiffCatalog(t.Context(), parse(t, twoPlans), nil); err != nil || !same.Empty() {
 		t.Errorf("diff with itself is %+v, %v", same, err)
 	}
 }

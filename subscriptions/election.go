@@ -1,11 +1,16 @@
 package subscriptions
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Candidate is an open period of a workspace, with its plan's rank.
 type Candidate struct {
 	Subscription
 	Rank int
+	// overrides are the workspace's, expired or not.
+	overrides []Override
 }
 
 // Election finds which of a workspace's open periods counts.
@@ -78,7 +83,7 @@ func (e Election) Live() int {
 }
 
 func (e Election) live(c Candidate) bool {
-	return e.Policy.Entitled(c.Subscription, e.Now) && !e.Policy.Held(c.Subscription, e.Now)
+	return e.Policy.Entitled(c.Subscription, e.Now) && !e.Policy.withholds(c.Subscription)
 }
 
 func (e Election) isPinned(c Candidate) bool { return e.Pinned != nil && *e.Pinned == c.Key() }
@@ -104,26 +109,25 @@ func (e Election) beats(a, b Candidate) bool {
 
 // contested reports whether the action may change who wins.
 func (e Election) contested() bool {
-	if e.Action.Verb == VerbInsert {
+	switch e.Action.Verb {
+	case VerbInsert:
 		return true
-	}
-	if e.Action.Verb != VerbAmend {
+	case VerbRoll:
+		return e.Action.Row.PlanKey != e.Action.Closes.PlanKey
+	case VerbAmend:
+		return slices.ContainsFunc(e.Action.Changes, func(c FieldChange) bool {
+			return c.Field == fieldPlanKey || c.Field == fieldStatus || c.Field == fieldPaymentState
+		})
+	default:
 		return false
 	}
-	for _, c := range e.Action.Changes {
-		switch c.Field {
-		case fieldPlanKey, fieldStatus, fieldPaymentState:
-			return true
-		}
-	}
-	return false
 }
 
 // follow is where the pointer goes without an election: from a row that was
 // rolled to its successor, unless that is held.
 func (e Election) follow() string {
 	rolled := e.Action.Verb == VerbRoll && e.Action.Closes.ID == e.Active
-	if rolled && !e.Policy.Held(e.Action.Row, e.Now) {
+	if rolled && !e.Policy.withholds(e.Action.Row) {
 		return e.Action.Row.ID
 	}
 	return e.Active

@@ -17,9 +17,13 @@ func status(word string) func(*subscriptions.Subscription) {
 	return func(s *subscriptions.Subscription) { s.Status = word }
 }
 
-// renewed is a period that follows another, in a state of payment.
+// renewed is a period that follows another, in a state of payment, and began under a
+// policy that holds what is not paid.
 func renewed(previous, payment string) func(*subscriptions.Subscription) {
-	return func(s *subscriptions.Subscription) { s.PreviousID, s.PaymentState = &previous, payment }
+	return func(s *subscriptions.Subscription) {
+		s.PreviousID, s.PaymentState = &previous, payment
+		s.Held = payment == "pending" || payment == "failed"
+	}
 }
 
 func TestElection(t *testing.T) {
@@ -28,7 +32,12 @@ func TestElection(t *testing.T) {
 	inserted := subscriptions.Action{Verb: "insert"}
 	amended := subscriptions.Action{Verb: "amend", Changes: []subscriptions.FieldChange{{Field: "payment_state"}}}
 	rolled := func(c subscriptions.Candidate) subscriptions.Action {
-		return subscriptions.Action{Verb: "roll", Row: c.Subscription, Closes: &subscriptions.Subscription{ID: *c.PreviousID}}
+		return subscriptions.Action{Verb: "roll", Row: c.Subscription, Closes: &subscriptions.Subscription{ID: *c.PreviousID, PlanKey: c.PlanKey}}
+	}
+	moved := func(c subscriptions.Candidate) subscriptions.Action {
+		action := rolled(c)
+		action.Closes.PlanKey = "another"
+		return action
 	}
 	low, high := candidate("a", 1, nil), candidate("b", 2, nil)
 	lowKey := low.Key()
@@ -50,6 +59,7 @@ func TestElection(t *testing.T) {
 		"a renewal is followed":                 {subscriptions.Election{Action: rolled(next), Open: candidates{next, high}, Active: "a"}, "c"},
 		"the renewal of another is not":         {subscriptions.Election{Action: rolled(next), Open: candidates{next, high}, Active: "b"}, "b"},
 		"a renewal that is barred loses":        {subscriptions.Election{Action: rolled(barred), Open: candidates{barred, high}, Active: "a"}, "b"},
+		"a renewal to another plan is not":      {subscriptions.Election{Action: moved(next), Open: candidates{next, high}, Active: "a"}, "b"},
 		"an unpaid renewal is granted":          {subscriptions.Election{Action: rolled(unpaid), Open: candidates{unpaid}, Active: "a"}, "c"},
 		"an unpaid renewal is held":             {subscriptions.Election{Action: rolled(unpaid), Open: candidates{unpaid, high}, Active: "a", Policy: hold}, "a"},
 		"still held when others end":            {subscriptions.Election{Action: subscriptions.Action{Verb: "close"}, Open: candidates{unpaid}, Active: "a", Policy: hold}, "a"},

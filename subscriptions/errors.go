@@ -15,6 +15,9 @@ var (
 	// ErrNotEntitled means that a workspace never seen is refused, because
 	// StoreOptions.DenyUnknown is set: assign it a plan.
 	ErrNotEntitled = errors.New("workspace is not entitled: it has no plan")
+	// ErrInvalidOverride means that an OverrideChange contradicts itself or names
+	// something that is not allowed; the text lists every fault.
+	ErrInvalidOverride = errors.New("invalid override")
 	// ErrInvalidAssignment means that an Assignment contradicts itself or names
 	// a value that does not exist; nothing was written.
 	ErrInvalidAssignment = errors.New("invalid assignment")

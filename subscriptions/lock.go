@@ -16,7 +16,8 @@ type lockedWorkspace struct {
 	// active is the row it points to, empty without one.
 	active string
 	pinned *SubscriptionKey
-	// now is the database's clock, read after the lock was won.
+	// now is the database's clock, read after the lock was won, unless a caller
+	// says otherwise.
 	now time.Time
 }
 
@@ -32,9 +33,7 @@ func createWorkspace(ctx context.Context, tx pgx.Tx, id string) error {
 }
 
 func lockWorkspace(ctx context.Context, tx pgx.Tx, id string) (lockedWorkspace, error) {
-	rows, err := tx.Query(ctx, `SELECT id, revision, coalesce(active_subscription_id::text, ''),
-			pinned_source, pinned_account, pinned_livemode, pinned_source_id
-		FROM workspaces WHERE id = @id FOR UPDATE`, pgx.NamedArgs{"id": id})
+	rows, err := tx.Query(ctx, `SELECT `+lockedColumns+` FROM workspaces w WHERE id = @id FOR UPDATE`, pgx.NamedArgs{"id": id})
 	if err != nil {
 		return lockedWorkspace{}, fmt.Errorf("lock workspace: %w", err)
 	}
@@ -48,16 +47,16 @@ func lockWorkspace(ctx context.Context, tx pgx.Tx, id string) (lockedWorkspace, 
 	return locked, nil
 }
 
+const lockedColumns = `w.id, w.revision, coalesce(w.active_subscription_id::text, ''),
+	w.pinned_source, w.pinned_account, w.pinned_livemode, w.pinned_source_id`
+
 func scanLocked(row pgx.CollectableRow) (lockedWorkspace, error) {
 	var (
-		w                         lockedWorkspace
-		source, account, sourceID *string
-		livemode                  *bool
+		w      lockedWorkspace
+		pinned pinnedKey
 	)
-	err := row.Scan(&w.id, &w.revision, &w.active, &source, &account, &livemode, &sourceID)
-	if err == nil && source != nil {
-		w.pinned = &SubscriptionKey{Source: Source(*source), Account: *account, Livemode: *livemode, SourceID: *sourceID}
-	}
+	err := row.Scan(append([]any{&w.id, &w.revision, &w.active}, pinned.columns()...)...)
+	w.pinned = pinned.key()
 	return w, err
 }
 

@@ -9,32 +9,34 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rollAttempts is how often PlanInfo reads again after it rolled a period: once
-// is the rule, more only when the new period ends while it is read.
-const rollAttempts = 3
+// catchUpAttempts is how often PlanInfo reads again after it caught up: once is
+// the rule, more only when the new period ends while it is read.
+const catchUpAttempts = 3
 
 // PlanInfo tells what a workspace is measured against at an instant. It takes
 // one round trip to the database; it is what Cache loads.
 //
-//	no row of the workspace                     default plan, revision 0 (or ErrNotEntitled)
-//	no active subscription, or it was closed    default plan
-//	its period contains the instant             the subscription
-//	over, and the subscription has an interval  rolled first, then the new period
-//	over, without an interval                   default plan
+//	no row of the workspace                default plan, revision 0 (or ErrNotEntitled)
+//	no active subscription                 default plan
+//	its period contains the instant        the subscription
+//	a held period follows it               the subscription, for as long as that period
+//	over, without news of Stripe           the subscription, until the overdue grace ends
+//	anything else that time has changed    carried out first, then read again
 //	the period that would contain it is ahead   ErrPeriodNotStarted
 //
 // A period that has ended is never returned, and one is only rolled when both
 // the instant and the database's clock have passed its end, so that no single
-// wrong clock can hand out a fresh quota early. The default plan's period is the
-// calendar month of UTC around the instant, and its usage epoch is unique within
-// the workspace.
+// wrong clock can hand out a fresh quota early. The same holds for a grace: what
+// PlanInfo.ValidUntil tells has passed by both clocks before it counts. The default
+// plan's period is the calendar month of UTC around the instant, and its usage epoch
+// is unique within the workspace.
 //
 // ErrNoDefaultPlan means that a default plan is needed and there is none. Every
 // other error means that nothing is known; it never stands for "no
 // subscription".
 func (s *Store) PlanInfo(ctx context.Context, workspace string, at time.Time) (PlanInfo, error) {
 	at = at.UTC()
-	for range rollAttempts {
+	for range catchUpAttempts {
 		found, err := s.read(ctx, workspace)
 		if err != nil {
 			return PlanInfo{}, fmt.Errorf("read plan of workspace %s: %w", workspace, err)
@@ -46,14 +48,14 @@ func (s *Store) PlanInfo(ctx context.Context, workspace string, at time.Time) (P
 		if !errors.Is(err, errDue) {
 			return PlanInfo{}, fmt.Errorf("plan of workspace %s: %w", workspace, err)
 		}
-		if err := s.roll(ctx, workspace, at); err != nil {
+		if err := s.catchUp(ctx, workspace, at); err != nil {
 			return PlanInfo{}, fmt.Errorf("renew subscription of workspace %s: %w", workspace, err)
 		}
 	}
 	return PlanInfo{}, fmt.Errorf("plan of workspace %s: periods end faster than they are read: %w", workspace, ErrPeriodNotStarted)
 }
 
-// errDue means that the active period is over and its successor is to be opened.
+// errDue means that time has changed the active period, which is to be carried out.
 var errDue = errors.New("period is over")
 
 // reading is what the database says about a workspace at one moment.
@@ -61,36 +63,33 @@ type reading struct {
 	workspace string
 	// revision is nil for a workspace never seen.
 	revision *int64
-	// active is the open row that the workspace points to, nil without one.
-	active      *activePeriod
+	// active is the row that the workspace points to, nil without one.
+	active *Subscription
+	// held is the open row behind a closed active one, nil without it.
+	held        *Subscription
 	defaultPlan *PlanRevision
+	overrides   []Override
 	readAt      time.Time
 }
 
-type activePeriod struct {
-	id, status, usageEpoch string
-	period                 Period
-	renews                 bool
-	snapshot               Snapshot
-}
-
-// at resolves a reading for an instant; errDue asks for a roll first.
+// at resolves a reading for an instant; errDue asks to catch up first.
 func (r reading) at(at time.Time, options StoreOptions) (PlanInfo, error) {
 	switch {
 	case r.revision == nil && options.DenyUnknown:
 		return PlanInfo{}, ErrNotEntitled
 	case r.active == nil:
 		return r.onDefault(at)
-	case at.Before(r.active.period.Start):
+	case at.Before(r.active.PeriodStart):
 		return PlanInfo{}, fmt.Errorf("%w: subscription %s begins %s, asked for %s", ErrPeriodNotStarted,
-			r.active.id, r.active.period.Start.Format(time.RFC3339Nano), at.Format(time.RFC3339Nano))
-	case at.Before(r.active.period.End):
-		return r.onSubscription(), nil
-	case !r.active.renews:
-		return r.onDefault(at)
-	case r.readAt.Before(r.active.period.End):
-		return PlanInfo{}, fmt.Errorf("%w: subscription %s renews %s, asked for %s", ErrPeriodNotStarted,
-			r.active.id, r.active.period.End.Format(time.RFC3339Nano), at.Format(time.RFC3339Nano))
+			r.active.ID, r.active.PeriodStart.Format(time.RFC3339Nano), at.Format(time.RFC3339Nano))
+	}
+	info := r.onSubscription(at, options.Policy)
+	switch end := info.until(); {
+	case at.Before(end):
+		return info.overriddenAt(at), nil
+	case r.readAt.Before(end):
+		return PlanInfo{}, fmt.Errorf("%w: subscription %s goes on until %s, asked for %s", ErrPeriodNotStarted,
+			r.active.ID, end.Format(time.RFC3339Nano), at.Format(time.RFC3339Nano))
 	default:
 		return PlanInfo{}, errDue
 	}
@@ -111,34 +110,85 @@ func (r reading) onDefault(at time.Time) (PlanInfo, error) {
 	info := r.info()
 	info.Period = CalendarMonth(at)
 	info.UsageEpoch = DefaultEpoch(info.Period.Start)
-	info.Snapshot = snapshotOf(*r.defaultPlan)
-	return info, nil
+	info.Snapshot = snapshotOf(*r.defaultPlan).with(liveOverrides(r.overrides, at))
+	return info.overriddenAt(at), nil
+}
+
+// onSubscription is the active row as it may be served at the instant, if it ends
+// after it.
+func (r reading) onSubscription(at time.Time, policy Policy) PlanInfo {
+	info := r.info()
+	info.SubscriptionID, info.Status, info.UsageEpoch = r.active.ID, r.active.Status, r.active.UsageEpoch
+	info.Period, info.Snapshot = r.active.Period(), r.active.Snapshot
+	counts := r.active
+	switch {
+	case r.active.ClosedAt == nil:
+		info.Period.End = r.active.lasts(at, policy)
+	case r.held != nil && policy.withholds(*r.held):
+		counts = r.held
+		info.Period.End = r.held.Billing.End
+	default:
+		info.ValidUntil = r.active.PeriodStart // it counts no longer
+		return info
+	}
+	until, entitled := policy.entitledUntil(*counts)
+	switch {
+	case !entitled:
+		info.ValidUntil = r.active.PeriodStart
+	case !until.IsZero() && !until.After(info.Period.End):
+		info.ValidUntil = until
+	}
+	return info
+}
+
+// lasts is where an open row's period ends as far as is known at the instant: later
+// than it says, while its source has not told what follows.
+func (s Subscription) lasts(at time.Time, policy Policy) time.Time {
+	if s.awaitsNews() && !s.PeriodEnd.Before(s.Billing.End) && !at.Before(s.PeriodEnd) {
+		return s.Billing.End.Add(policy.overdueGrace())
+	}
+	return s.PeriodEnd
 }
 
 // DefaultEpoch names the quota counter of the default plan in the calendar month
 // that begins at start.
 func DefaultEpoch(start time.Time) string { return "default." + start.UTC().Format("2006-01") }
 
-func (r reading) onSubscription() PlanInfo {
-	info := r.info()
-	info.SubscriptionID, info.Status, info.UsageEpoch = r.active.id, r.active.status, r.active.usageEpoch
-	info.Period, info.Snapshot = r.active.period, r.active.snapshot
-	return info
-}
+const selectRevision = `SELECT w.revision, clock_timestamp(),
+		(SELECT jsonb_agg(o ORDER BY o.field COLLATE "C") FROM plan_overrides o WHERE o.workspace_id = asked.id)
+	FROM (VALUES (@workspace::text)) AS asked (id) LEFT JOIN workspaces w ON w.id = asked.id`
 
-const selectActive = `SELECT w.revision, clock_timestamp(),
-		s.id::text, s.status, s.usage_epoch, s.period_start, s.period_end, s."interval" IS NOT NULL, s.snapshot
-	FROM (VALUES (@workspace::text)) AS asked (id)
-	LEFT JOIN workspaces w ON w.id = asked.id
-	LEFT JOIN subscriptions s ON s.id = w.active_subscription_id AND s.closed_at IS NULL`
+// selectActive finds the row that counts and, if it is closed, the open one of its
+// subscription that follows it.
+const selectActive = `WITH active AS MATERIALIZED (
+		SELECT s.* FROM workspaces w JOIN subscriptions s ON s.id = w.active_subscription_id WHERE w.id = @workspace)
+	SELECT ` + subscriptionColumns + ` FROM active
+	UNION ALL
+	SELECT ` + subscriptionColumns + ` FROM subscriptions next WHERE closed_at IS NULL
+		AND (source, account, livemode, source_id, previous_id) =
+			(SELECT source, account, livemode, source_id, id FROM active WHERE closed_at IS NOT NULL)
+	ORDER BY closed_at NULLS LAST`
 
-// read sends both queries in one round trip. The second one sees the same or
+// read sends its queries in one round trip. A later one sees the same or
 // a later state, which is never older than the revision says.
 func (s *Store) read(ctx context.Context, workspace string) (reading, error) {
 	found := reading{workspace: workspace}
 	batch := &pgx.Batch{}
-	batch.Queue(selectActive, pgx.NamedArgs{"workspace": workspace}).Query(func(rows pgx.Rows) error {
-		_, err := pgx.CollectExactlyOneRow(rows, found.scanActive)
+	args := pgx.NamedArgs{"workspace": workspace}
+	batch.Queue(selectRevision, args).QueryRow(func(row pgx.Row) error {
+		var overrides []overrideRow
+		err := row.Scan(&found.revision, &found.readAt, &overrides)
+		found.readAt, found.overrides = found.readAt.UTC(), overridesFrom(overrides)
+		return err
+	})
+	batch.Queue(selectActive, args).Query(func(rows pgx.Rows) error {
+		active, err := pgx.CollectRows(rows, scanSubscription)
+		if len(active) > 0 {
+			found.active = &active[0]
+		}
+		if len(active) > 1 {
+			found.held = &active[1]
+		}
 		return err
 	})
 	batch.Queue(selectDefaultPlan).Query(func(rows pgx.Rows) error {
@@ -152,27 +202,4 @@ func (s *Store) read(ctx context.Context, workspace string) (reading, error) {
 		return reading{}, err
 	}
 	return found, nil
-}
-
-func (r *reading) scanActive(row pgx.CollectableRow) (struct{}, error) {
-	var (
-		id, status, epoch *string
-		start, end        *time.Time
-		renews            *bool
-		snapshot          []byte
-	)
-	err := row.Scan(&r.revision, &r.readAt, &id, &status, &epoch, &start, &end, &renews, &snapshot)
-	r.readAt = r.readAt.UTC()
-	if err != nil || id == nil {
-		return struct{}{}, err
-	}
-	terms, err := decodeSnapshot(snapshot)
-	if err != nil {
-		return struct{}{}, fmt.Errorf("subscription %s: %w", *id, err)
-	}
-	r.active = &activePeriod{
-		id: *id, status: *status, usageEpoch: *epoch,
-		period: Period{Start: start.UTC(), End: end.UTC()}, renews: *renews, snapshot: terms,
-	}
-	return struct{}{}, nil
 }

@@ -233,21 +233,25 @@ func TestPlanInfoRenewsOnTheLastTermsOfARemovedPlan(t *testing.T) {
 
 func TestPlanInfoFallsToTheDefaultPlan(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]string{
-		"when the row was closed":             `UPDATE subscriptions SET closed_at = now()`,
-		"when the pointer was taken away":     `UPDATE workspaces SET active_subscription_id = NULL`,
-		"when it is over and does not renew":  `UPDATE subscriptions SET "interval" = NULL, anchor = NULL`,
-		"when closed, over and not to renew ": `UPDATE subscriptions SET "interval" = NULL, closed_at = period_end`,
+	for name, c := range map[string]struct {
+		end string
+		// revision is 2 where the lookup takes the pointer from what counts no longer.
+		revision int64
+	}{
+		"when the row was closed":             {`UPDATE subscriptions SET closed_at = now()`, 2},
+		"when the pointer was taken away":     {`UPDATE workspaces SET active_subscription_id = NULL`, 1},
+		"when it is over and does not renew":  {`UPDATE subscriptions SET "interval" = NULL, anchor = NULL`, 2},
+		"when closed, over and not to renew ": {`UPDATE subscriptions SET "interval" = NULL, closed_at = period_end`, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, pool := newStore(t)
 			apply(t, s)
 			assignOver(t, s, pool)
-			execute(t, pool, end)
+			execute(t, pool, c.end)
 			at := now(t, pool)
 			got := planInfo(t, s, at)
-			if got.SubscriptionID != "" || got.Snapshot.PlanKey != "free" || got.Revision != 1 || got.Period != subscriptions.CalendarMonth(at) {
+			if got.SubscriptionID != "" || got.Snapshot.PlanKey != "free" || got.Revision != c.revision || got.Period != subscriptions.CalendarMonth(at) {
 				t.Errorf("plan info is %+v", got)
 			}
 			if n := count(t, pool, `SELECT count(*) FROM subscriptions`); n != 1 {

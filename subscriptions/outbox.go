@@ -1,7 +1,6 @@
 package subscriptions
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -10,27 +9,48 @@ import (
 	"github.com/headroomhq/headroom/schemas"
 )
 
-// notice is what is told of a transition besides its action.
-type notice struct {
-	workspace             lockedWorkspace
-	invalidated, assigned bool
-}
-
-// tell puts the events of a transition into the outbox: that there is a new
-// period, and that what was cached about the workspace is old. The workspace is
+// tell puts the events of an outcome into the outbox: that there is a new period or
+// an end, and that what was cached about the workspace is old. The workspace is
 // locked, so the order in which they are written is the one in which they are true.
-func tell(ctx context.Context, tx pgx.Tx, action Action, n notice) error {
-	if action.Verb == VerbInsert || action.Verb == VerbRoll {
-		if err := enqueue(ctx, tx, n.workspace.id, NewsRenewed, renewed(action.Row)); err != nil {
+func (o outcome) tell(batch *pgx.Batch, next lockedWorkspace) error {
+	for _, action := range o.actions {
+		data, ok := newsOf(action)
+		if !ok {
+			continue
+		}
+		if err := enqueue(batch, next.id, NewsRenewed, data); err != nil {
 			return err
 		}
 	}
-	if !n.invalidated {
+	if next.revision == o.workspace.revision {
 		return nil
 	}
-	return enqueue(ctx, tx, n.workspace.id, NewsInvalidated, schemas.PlanInvalidated{
-		WorkspaceID: n.workspace.id, PlanRevision: n.workspace.revision, Reason: n.reason(action),
+	return enqueue(batch, next.id, NewsInvalidated, schemas.PlanInvalidated{
+		WorkspaceID: next.id, PlanRevision: next.revision, Reason: o.reason(),
 	})
+}
+
+// newsOf is the news of a period that began or of a subscription's end.
+func newsOf(action Action) (schemas.SubscriptionRenewed, bool) {
+	switch action.Verb {
+	case VerbInsert, VerbRoll:
+		return renewed(action.Row), true
+	case VerbClose:
+		return ended(action.Row), true
+	default:
+		return schemas.SubscriptionRenewed{}, false
+	}
+}
+
+// ended tells of the last period that it went on until the subscription ended. One that
+// ended before that period began has had all of it, as far as anybody saw.
+func ended(row Subscription) schemas.SubscriptionRenewed {
+	news := renewed(row)
+	news.Kind = KindEnded
+	if row.EndedAt.After(row.PeriodStart) {
+		news.PeriodEnd = *row.EndedAt
+	}
+	return news
 }
 
 func renewed(row Subscription) schemas.SubscriptionRenewed {
@@ -41,9 +61,12 @@ func renewed(row Subscription) schemas.SubscriptionRenewed {
 	}
 }
 
-func (n notice) reason(action Action) string {
+func (o outcome) reason() string {
+	action := o.decisive()
 	switch {
-	case n.assigned:
+	case o.why != "":
+		return o.why
+	case o.assigned:
 		return "assigned to plan " + action.Row.PlanKey
 	case action.Verb == VerbInsert:
 		return "subscription to plan " + action.Row.PlanKey + " began"
@@ -53,21 +76,19 @@ func (n notice) reason(action Action) string {
 		return "subscription changed"
 	case action.Verb == VerbClose:
 		return "subscription ended: " + action.Row.Status
+	case action.Verb == VerbNone && len(o.actions) == 0:
+		return "time passed: another subscription counts, or none"
 	default:
 		return "workspace was looked at again"
 	}
 }
 
-func enqueue(ctx context.Context, tx pgx.Tx, workspace, kind string, data any) error {
+func enqueue(batch *pgx.Batch, workspace, kind string, data any) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return fmt.Errorf("make an event id: %w", err)
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO outbox (id, workspace_id, subject_kind, body)
-		VALUES (@id::uuid, @workspace, @kind, @body)`,
+	batch.Queue(`INSERT INTO outbox (id, workspace_id, subject_kind, body) VALUES (@id::uuid, @workspace, @kind, @body)`,
 		pgx.NamedArgs{"id": id.String(), "workspace": workspace, "kind": kind, "body": data})
-	if err != nil {
-		return fmt.Errorf("write %s into the outbox: %w", kind, err)
-	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 const (
 	NewsRenewed     = "subscription.renewed"
 	NewsInvalidated = "plan.invalidated"
+	NewsThreshold   = "usage.threshold_reached"
 )
 
 const (
@@ -37,7 +38,8 @@ type News struct {
 	WorkspaceID string
 	// Position orders the news of one workspace.
 	Position int64
-	// Kind is NewsRenewed or NewsInvalidated, or what a later version may write.
+	// Kind is NewsRenewed, NewsInvalidated or NewsThreshold, or what a later version
+	// may write.
 	Kind string
 	// Body is the event's data in JSON, as Postgres writes it.
 	Body json.RawMessage
@@ -63,7 +65,10 @@ type Publisher interface {
 // Position is drawn when a row is inserted and visible when it is committed, so in
 // general rows appear out of order. Within a workspace they do not: whoever
 // writes its news holds the lock of its row in workspaces from before the insert
-// until the commit. Across workspaces there is no order.
+// until the commit. Across workspaces there is no order. Thresholds are written
+// without that lock, so one may appear beneath news that a pass has taken; then two
+// passes have the workspace, publish the same news in the same order, and the stream
+// keeps the first of each. Only the threshold itself comes out of order.
 type Outbox struct{ pool *pgxpool.Pool }
 
 // NewOutbox makes an Outbox on a database that schemas.Migrate brought up to date.

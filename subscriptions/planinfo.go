@@ -16,6 +16,8 @@ type Snapshot struct {
 	QuotaInterval string                   `json:"quota_interval,omitempty"`
 	Limits        schemas.Limits           `json:"limits"`
 	Features      map[string]schemas.Limit `json:"features"`
+	// Overrides are the values above that are not the plan's, by field.
+	Overrides []Overridden `json:"overrides,omitempty"`
 }
 
 // Period is a half-open span of time [Start, End) in UTC.
@@ -52,6 +54,16 @@ type PlanInfo struct {
 	// out unless the database is away.
 	ReadAt time.Time
 	Exact  bool
+}
+
+// overriddenAt leaves out the overrides that have expired by then, and holds until
+// the next one does.
+func (p PlanInfo) overriddenAt(at time.Time) PlanInfo {
+	p.Snapshot = p.Snapshot.at(at)
+	if next := p.Snapshot.validUntil(); !next.IsZero() && next.Before(p.until()) {
+		p.ValidUntil = next
+	}
+	return p
 }
 
 // until is when the reading ends to hold.

@@ -29,7 +29,7 @@ type PlanRevision struct {
 const planColumns = `plan_key, revision, is_default, rank,
 	max_executions, max_concurrent_executions, max_tasks_per_execution, max_execution_duration_minutes,
 	max_execution_payload_size_mb, max_storage_mb, max_executions_per_minute,
-	features, stripe_prices, removed, created_at`
+	features, stripe_prices, removed, created_at, coalesce(quota_interval, '')`
 
 func scanPlan(row pgx.CollectableRow) (PlanRevision, error) {
 	var (
@@ -39,7 +39,7 @@ func scanPlan(row pgx.CollectableRow) (PlanRevision, error) {
 	)
 	err := row.Scan(&p.Key, &p.Revision, &p.Default, &p.Rank,
 		&limits[0], &limits[1], &limits[2], &limits[3], &limits[4], &limits[5], &limits[6],
-		&features, &p.StripePrices, &p.Removed, &p.CreatedAt)
+		&features, &p.StripePrices, &p.Removed, &p.CreatedAt, &p.QuotaInterval)
 	if err != nil {
 		return PlanRevision{}, err
 	}

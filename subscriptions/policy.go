@@ -60,6 +60,10 @@ func standingOf(status string) standing {
 // of the period that is not paid.
 const DefaultPastDueGrace = 14 * 24 * time.Hour
 
+// DefaultOverdueGrace is how long a period goes on after its end while its source
+// has said nothing of the next one.
+const DefaultOverdueGrace = 72 * time.Hour
+
 // Policy is what an installation decides about transitions. The zero Policy has
 // the defaults.
 type Policy struct {
@@ -74,38 +78,81 @@ type Policy struct {
 	HoldUnpaid bool
 	// PastDueGrace is DefaultPastDueGrace if 0; below 0 there is none.
 	PastDueGrace time.Duration
+	// OverdueGrace is DefaultOverdueGrace if 0; below 0 there is none.
+	OverdueGrace time.Duration
 }
 
-// Entitled reports whether an open period's status lets the workspace use its
-// plan at the instant.
+// Entitled reports whether an open period lets the workspace use its plan at the
+// instant: by its status, and by what time alone has made of it.
 func (p Policy) Entitled(s Subscription, at time.Time) bool {
+	until, ok := p.entitledUntil(s)
+	return ok && (until.IsZero() || at.Before(until))
+}
+
+// entitledUntil is when an open period stops counting though nothing is heard of
+// it; zero is never. It is false for one that does not count at all.
+//
+//	past_due                             the grace from the first unpaid period
+//	set to end                           that end; Stripe tells the end of its own
+//	period over, without an interval     its end, and for Stripe's the overdue grace
+func (p Policy) entitledUntil(s Subscription) (time.Time, bool) {
+	var until time.Time
+	if !s.awaitsNews() && s.CancelAt != nil {
+		until = *s.CancelAt
+	}
+	if s.awaitsNews() {
+		until = s.Billing.End.Add(p.overdueGrace())
+	} else if s.Interval.IsZero() {
+		until = earliest(until, s.Billing.End)
+	}
+	switch standingOf(s.Status) {
+	case standingEntitled:
+		return until, true
+	case standingGrace:
+		return earliest(until, p.graceEnd(s)), true
+	default:
+		return time.Time{}, false
+	}
+}
+
+// statusEntitles is Entitled by the status alone.
+func (p Policy) statusEntitles(s Subscription, at time.Time) bool {
 	switch standingOf(s.Status) {
 	case standingEntitled:
 		return true
 	case standingGrace:
-		since := s.PeriodStart
-		if s.UnpaidSince != nil {
-			since = *s.UnpaidSince
-		}
-		return at.Before(since.Add(p.grace()))
+		return at.Before(p.graceEnd(s))
 	default:
 		return false
 	}
 }
 
-func (p Policy) grace() time.Duration {
-	if p.PastDueGrace == 0 {
-		return DefaultPastDueGrace
+func (p Policy) graceEnd(s Subscription) time.Time {
+	since := s.Billing.Start
+	if s.UnpaidSince != nil {
+		since = *s.UnpaidSince
 	}
-	return max(p.PastDueGrace, 0)
+	return since.Add(orDefault(p.PastDueGrace, DefaultPastDueGrace))
 }
 
-// Held reports whether an entitled period waits for its payment while the
-// workspace stays on the one before.
-func (p Policy) Held(s Subscription, at time.Time) bool {
-	unpaid := s.PaymentState == PaymentPending || s.PaymentState == PaymentFailed
-	return p.HoldUnpaid && unpaid && s.PreviousID != nil && p.Entitled(s, at)
+func (p Policy) overdueGrace() time.Duration { return orDefault(p.OverdueGrace, DefaultOverdueGrace) }
+
+// orDefault is a grace as stated: 0 is the default, and below 0 is none.
+func orDefault(stated, byDefault time.Duration) time.Duration {
+	if stated == 0 {
+		return byDefault
+	}
+	return max(stated, 0)
 }
+
+// Held reports whether a period waits for its payment while the workspace stays on
+// the one before: no longer than it would last itself.
+func (p Policy) Held(s Subscription, at time.Time) bool {
+	return p.withholds(s) && p.Entitled(s, at) && at.Before(s.Billing.End)
+}
+
+// withholds reports whether a period counts only when it is paid.
+func (p Policy) withholds(s Subscription) bool { return p.HoldUnpaid && s.Held }
 
 // resets reports whether a period of the kind starts a fresh quota.
 func (p Policy) resets(kind string) bool {

@@ -11,10 +11,11 @@ import (
 // snapshotOf are the terms of a plan's revision.
 func snapshotOf(plan PlanRevision) Snapshot {
 	return Snapshot{
-		PlanKey:      plan.Key,
-		PlanRevision: plan.Revision,
-		Limits:       plan.Limits,
-		Features:     plan.Features,
+		PlanKey:       plan.Key,
+		PlanRevision:  plan.Revision,
+		QuotaInterval: plan.QuotaInterval,
+		Limits:        plan.Limits,
+		Features:      plan.Features,
 	}
 }
 
@@ -40,5 +41,5 @@ func decodeSnapshot(body []byte) (Snapshot, error) {
 	if snapshot.PlanKey == "" || snapshot.PlanRevision <= 0 {
 		return Snapshot{}, errors.New("decode snapshot: plan_key or plan_revision is missing")
 	}
-	return snapshot, nil
+	return snapshot, snapshot.checkOverrides()
 }

@@ -31,6 +31,9 @@ type SourceState struct {
 	// Interval and Anchor are set where this package renews the subscription.
 	Interval Interval
 	Anchor   time.Time
+	// AfterTrial is what becomes of a trial that this package ends; see
+	// Subscription.AfterTrial.
+	AfterTrial string
 	// CancelAt is when it is set to end; EndedAt is when it did.
 	CancelAt *time.Time
 	EndedAt  *time.Time
@@ -43,8 +46,8 @@ type SourceState struct {
 func stateOf(s Subscription) SourceState {
 	return SourceState{
 		WorkspaceID: s.WorkspaceID, Key: s.Key(), Status: s.Status, PaymentState: s.PaymentState,
-		PlanKey: s.PlanKey, Quantity: s.Quantity, Period: s.Period(),
-		Interval: s.Interval, Anchor: s.Anchor, CancelAt: s.CancelAt,
+		PlanKey: s.PlanKey, Quantity: s.Quantity, Period: s.Billing,
+		Interval: s.Interval, Anchor: s.Anchor, CancelAt: s.CancelAt, AfterTrial: s.AfterTrial,
 	}
 }
 
@@ -84,8 +87,11 @@ func (s SourceState) check() error {
 	if !slices.Contains(payments, s.PaymentState) {
 		faults = append(faults, fmt.Errorf("payment state %q: must be none, pending, paid or failed", s.PaymentState))
 	}
-	if s.Kind != "" && !slices.Contains(schemas.RenewalKinds, s.Kind) {
+	if s.Kind == KindEnded || s.Kind != "" && !slices.Contains(schemas.RenewalKinds, s.Kind) {
 		faults = append(faults, fmt.Errorf("kind %q: is not one of a period", s.Kind))
+	}
+	if s.AfterTrial != "" && !slices.Contains(AfterTrials(), s.AfterTrial) {
+		faults = append(faults, fmt.Errorf("after trial %q: must be convert, expire or default", s.AfterTrial))
 	}
 	if len(faults) > 0 {
 		return fmt.Errorf("%w: %w", ErrInvalidState, errors.Join(faults...))

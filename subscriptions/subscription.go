@@ -1,7 +1,6 @@
 package subscriptions
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -30,9 +29,12 @@ const (
 	KindAnchorReset = "anchor_reset"
 	KindPlanChange  = "plan_change"
 	KindResume      = "resume"
+	// KindEnded is no period's: the news of a subscription's end carry it.
+	KindEnded = "ended"
 )
 
-// Subscription is one billing period of one subscription. All instants are UTC.
+// Subscription is one period of one subscription: its billing period, or as much of
+// it as one quota lasts. All instants are UTC.
 type Subscription struct {
 	// ID is a UUIDv7, new for each period.
 	ID          string
@@ -53,6 +55,9 @@ type Subscription struct {
 	Kind        string
 	PeriodStart time.Time
 	PeriodEnd   time.Time
+	// Billing is the billing period that the row's own period lies in. They are the
+	// same unless the plan has a quota interval.
+	Billing Period
 	// UsageEpoch names the quota counter; rows that share it share the quota.
 	UsageEpoch string
 	// Interval and Anchor give the next period; without an interval the row does
@@ -70,7 +75,18 @@ type Subscription struct {
 	GapFrom *time.Time
 	// UnpaidSince is where the first unpaid period began, nil unless past due.
 	UnpaidSince *time.Time
-	CreatedAt   time.Time
+	// AfterTrial is what becomes of a trial that is over: AfterTrialConvert,
+	// AfterTrialExpire or AfterTrialDefault; empty without one of ours.
+	AfterTrial string
+	// Held says that the period began unpaid under Policy.HoldUnpaid, and was not
+	// paid since.
+	Held bool
+	// OverdueSince is when the billing period ended, if it is over and the source has
+	// said nothing of the next one.
+	OverdueSince *time.Time
+	// DueAt is when time alone changes something next, or nil: see Policy.Passage.
+	DueAt     *time.Time
+	CreatedAt time.Time
 }
 
 // Period is the row's span of time.
@@ -81,10 +97,25 @@ func (s Subscription) Key() SubscriptionKey {
 	return SubscriptionKey{Source: s.Source, Account: s.Account, Livemode: s.Livemode, SourceID: s.SourceID}
 }
 
+// awaitsNews reports whether only its source can tell what follows the period.
+func (s Subscription) awaitsNews() bool { return s.Source == SourceStripe && s.Interval.IsZero() }
+
+// mayCount reports whether the status lets the workspace use its plan, as long as
+// no grace is over.
+func (s Subscription) mayCount() bool {
+	stands := standingOf(s.Status)
+	return stands == standingEntitled || stands == standingGrace
+}
+
+func (s Subscription) unpaid() bool {
+	return s.PaymentState == PaymentPending || s.PaymentState == PaymentFailed
+}
+
 const subscriptionColumns = `id::text, workspace_id, source, source_id, account, livemode,
 	plan_key, plan_revision, snapshot, quantity, status, payment_state, kind,
 	period_start, period_end, usage_epoch, coalesce("interval", ''), anchor,
-	closed_at, previous_id::text, cancel_at, ended_at, gap_from, unpaid_since, created_at`
+	closed_at, previous_id::text, cancel_at, ended_at, gap_from, unpaid_since, created_at,
+	billing_start, billing_end, coalesce(after_trial, ''), held, overdue_since, due_at`
 
 func scanSubscription(row pgx.CollectableRow) (Subscription, error) { return scanSubscriptionAnd(row) }
 
@@ -101,6 +132,7 @@ func scanSubscriptionAnd(row pgx.CollectableRow, more ...any) (Subscription, err
 		&s.PlanKey, &s.PlanRevision, &snapshot, &s.Quantity, &s.Status, &s.PaymentState, &s.Kind,
 		&s.PeriodStart, &s.PeriodEnd, &s.UsageEpoch, &interval, &anchor,
 		&s.ClosedAt, &s.PreviousID, &s.CancelAt, &s.EndedAt, &s.GapFrom, &s.UnpaidSince, &s.CreatedAt,
+		&s.Billing.Start, &s.Billing.End, &s.AfterTrial, &s.Held, &s.OverdueSince, &s.DueAt,
 	}, more...)...)
 	if err != nil {
 		return Subscription{}, err
@@ -112,10 +144,11 @@ func scanSubscriptionAnd(row pgx.CollectableRow, more ...any) (Subscription, err
 		return Subscription{}, fmt.Errorf("subscription %s: %w", s.ID, err)
 	}
 	s.PeriodStart, s.PeriodEnd, s.CreatedAt = s.PeriodStart.UTC(), s.PeriodEnd.UTC(), s.CreatedAt.UTC()
+	s.Billing = Period{Start: s.Billing.Start.UTC(), End: s.Billing.End.UTC()}
 	if anchor != nil {
 		s.Anchor = anchor.UTC()
 	}
-	for _, at := range []*time.Time{s.ClosedAt, s.CancelAt, s.EndedAt, s.GapFrom, s.UnpaidSince} {
+	for _, at := range []*time.Time{s.ClosedAt, s.CancelAt, s.EndedAt, s.GapFrom, s.UnpaidSince, s.OverdueSince, s.DueAt} {
 		if at != nil {
 			*at = at.UTC()
 		}
@@ -140,15 +173,18 @@ func (s Subscription) anchorOrNull() *time.Time {
 
 const insertSubscriptionSQL = `INSERT INTO subscriptions (id, workspace_id, source, source_id, account, livemode,
 	plan_key, plan_revision, snapshot, quantity, status, payment_state, kind,
-	period_start, period_end, usage_epoch, "interval", anchor, previous_id, cancel_at, gap_from, unpaid_since)
+	period_start, period_end, usage_epoch, "interval", anchor, previous_id, cancel_at, gap_from, unpaid_since,
+	billing_start, billing_end, after_trial, held, overdue_since, due_at)
 VALUES (@id::uuid, @workspace, @source, @source_id, @account, @livemode,
 	@plan_key, @plan_revision, @snapshot, @quantity, @status, @payment_state, @kind,
 	@period_start, @period_end, @usage_epoch, nullif(@interval, ''), @anchor, @previous_id::uuid,
-	@cancel_at, @gap_from, @unpaid_since)
-RETURNING ` + subscriptionColumns
+	@cancel_at, @gap_from, @unpaid_since,
+	@billing_start, @billing_end, nullif(@after_trial, ''), @held, @overdue_since, @due_at)
+RETURNING created_at`
 
-func insertSubscription(ctx context.Context, tx pgx.Tx, s Subscription) (Subscription, error) {
-	rows, err := tx.Query(ctx, insertSubscriptionSQL, pgx.NamedArgs{
+// insertSubscription writes a row, which knows when it was made once the batch was sent.
+func insertSubscription(batch *pgx.Batch, s *Subscription) {
+	batch.Queue(insertSubscriptionSQL, pgx.NamedArgs{
 		"id": s.ID, "workspace": s.WorkspaceID, "source": s.Source, "source_id": s.SourceID,
 		"account": s.Account, "livemode": s.Livemode,
 		"plan_key": s.PlanKey, "plan_revision": s.PlanRevision, "snapshot": s.Snapshot, "quantity": s.Quantity,
@@ -156,15 +192,13 @@ func insertSubscription(ctx context.Context, tx pgx.Tx, s Subscription) (Subscri
 		"period_start": s.PeriodStart, "period_end": s.PeriodEnd, "usage_epoch": s.UsageEpoch,
 		"interval": s.Interval.String(), "anchor": s.anchorOrNull(), "previous_id": s.PreviousID,
 		"cancel_at": s.CancelAt, "gap_from": s.GapFrom, "unpaid_since": s.UnpaidSince,
+		"billing_start": s.Billing.Start, "billing_end": s.Billing.End, "after_trial": s.AfterTrial,
+		"held": s.Held, "overdue_since": s.OverdueSince, "due_at": s.DueAt,
+	}).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&s.CreatedAt)
+		s.CreatedAt = s.CreatedAt.UTC()
+		return err
 	})
-	if err != nil {
-		return Subscription{}, fmt.Errorf("open period: %w", err)
-	}
-	written, err := pgx.CollectExactlyOneRow(rows, scanSubscription)
-	if err != nil {
-		return Subscription{}, fmt.Errorf("open period: %w", err)
-	}
-	return written, nil
 }
 
 func (s *Subscription) setTerms(terms Snapshot) {

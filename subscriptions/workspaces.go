@@ -37,8 +37,10 @@ type Workspace struct {
 	// Subscription is the row that the workspace points to, nil without one. It
 	// may be over: PlanInfo tells what holds now.
 	Subscription *Subscription
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
+	// Pinned is the subscription that counts whenever it is live, nil without one.
+	Pinned    *SubscriptionKey
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // SubscriptionHistory is a period with its amendments, oldest first.
@@ -47,7 +49,8 @@ type SubscriptionHistory struct {
 	Changes []Change
 }
 
-const workspaceColumns = `id, revision, active_subscription_id::text, created_at, updated_at`
+const workspaceColumns = `id, revision, active_subscription_id::text, created_at, updated_at,
+	pinned_source, pinned_account, pinned_livemode, pinned_source_id`
 
 // pointed is a workspace whose subscription is yet to be read.
 type pointed struct {
@@ -56,10 +59,29 @@ type pointed struct {
 }
 
 func scanWorkspace(row pgx.CollectableRow) (pointed, error) {
-	var w pointed
-	err := row.Scan(&w.ID, &w.Revision, &w.active, &w.CreatedAt, &w.UpdatedAt)
+	var (
+		w      pointed
+		pinned pinnedKey
+	)
+	err := row.Scan(append([]any{&w.ID, &w.Revision, &w.active, &w.CreatedAt, &w.UpdatedAt}, pinned.columns()...)...)
+	w.Pinned = pinned.key()
 	w.CreatedAt, w.UpdatedAt = w.CreatedAt.UTC(), w.UpdatedAt.UTC()
 	return w, err
+}
+
+// pinnedKey are the columns that name the pinned subscription: all NULL, or none.
+type pinnedKey struct {
+	source, account, sourceID *string
+	livemode                  *bool
+}
+
+func (k *pinnedKey) columns() []any { return []any{&k.source, &k.account, &k.livemode, &k.sourceID} }
+
+func (k *pinnedKey) key() *SubscriptionKey {
+	if k.source == nil {
+		return nil
+	}
+	return &SubscriptionKey{Source: Source(*k.source), Account: *k.account, Livemode: *k.livemode, SourceID: *k.sourceID}
 }
 
 // Workspaces lists workspaces by id, a page at a time.

@@ -7,7 +7,8 @@ type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Decide executions: the production process."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database and the streams up to date."`
 	Plans      plansCmd      `cmd:"" help:"The plan catalog: apply, diff, list, show."`
-	Workspaces workspacesCmd `cmd:"" help:"Workspaces and the plans they are on: list, show, assign."`
+	Workspaces workspacesCmd `cmd:"" help:"Workspaces and the plans they are on: list, show, assign, override."`
+	Invalidate invalidateCmd `cmd:"" help:"Make every running instance read a workspace's plan again."`
 	Decisions  decisionsCmd  `cmd:"" help:"What was decided for a workspace, newest first."`
 	Version    versionCmd    `cmd:"" help:"Print the version of this binary."`
 }

@@ -31,6 +31,8 @@ func TestWrongUsageIsStatusTwoWithAHint(t *testing.T) {
 		"limit out of range":   {[]string{"decisions", "ws", "--limit", "1001"}, "1 to 1000"},
 		"interval of no form":  {[]string{"workspaces", "assign", "ws", "--plan", "p", "--interval", "fortnight"}, "fortnight"},
 		"start of no form":     {[]string{"workspaces", "assign", "ws", "--plan", "p", "--start", "soon"}, "--start"},
+		"trial of no form":     {[]string{"workspaces", "assign", "ws", "--plan", "p", "--trial", "fortnight"}, "--trial"},
+		"trial to nowhere":     {[]string{"workspaces", "assign", "ws", "--plan", "p", "--trial", "14d", "--after-trial", "stop"}, "convert, expire or default"},
 		"source not by hand":   {[]string{"workspaces", "assign", "ws", "--plan", "p", "--source", "stripe"}, `"enterprise","system"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +62,8 @@ func TestHelpIsNoFailure(t *testing.T) {
 		{"plans", "--help"},
 		{"plans", "apply", "--help"},
 		{"workspaces", "assign", "-h"},
+		{"workspaces", "override", "--help"},
+		{"invalidate", "--help"},
 		{"decisions", "--help"},
 		{"dev", "--help"},
 		{"help"},
@@ -211,6 +215,14 @@ func TestAWorkspaceIsAssignedListedAndShown(t *testing.T) {
 	}
 	if l := view.Limits["max_executions"]; !l.Unlimited || l.Value != nil || l.From != "plan" {
 		t.Errorf("max_executions is %+v, want unlimited from the plan", l)
+	}
+	var trial subscriptionRow
+	i.mustJSON(&trial, "workspaces", "assign", "ws_t", "--plan", "pro", "--trial", "14d", "--after-trial", "expire")
+	if trial.Status != "trialing" || trial.PeriodEnd.Sub(trial.PeriodStart) != 14*24*time.Hour {
+		t.Errorf("a trial is %+v", trial)
+	}
+	if _, _, err := i.run("workspaces", "assign", "ws_a", "--plan", "pro", "--trial", "14d"); exitCode(err) != exitUsage {
+		t.Errorf("a trial in the midst of a period: %v", err)
 	}
 	if _, _, err := i.run("workspaces", "assign", "ws_a", "--plan", "platinum"); exitCode(err) != exitFailed {
 		t.Errorf("assigning no plan: %v, want a failure", err)

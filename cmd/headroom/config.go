@@ -45,6 +45,17 @@ type Config struct {
 	LeaseDefault time.Duration
 	// PlanCacheTTL is how long a workspace's plan is used before it is read again. Default 30m.
 	PlanCacheTTL time.Duration
+	// PastDueGrace is how long a past_due subscription counts, from the start of the
+	// first unpaid period. Default 14d; 0 is none.
+	PastDueGrace time.Duration
+	// OverdueGrace is how long a Stripe period goes on after its end without news.
+	// Default 72h; 0 is none.
+	OverdueGrace time.Duration
+	// UnpaidPeriod is grant or hold. Default grant.
+	UnpaidPeriod string
+	// AnchorResetUsage and PlanChangeUsage are carry or reset. Default carry.
+	AnchorResetUsage string
+	PlanChangeUsage  string
 	// UnknownWorkspace is default or deny. Default default.
 	UnknownWorkspace string
 	// Shadow decides and publishes, and denies nothing. Default false.
@@ -55,7 +66,7 @@ type Config struct {
 	LogFormat string
 }
 
-// What LogFormat and UnknownWorkspace may be.
+// What the settings that are words may be.
 const (
 	logFormatAuto = "auto"
 	logFormatTint = "tint"
@@ -63,6 +74,12 @@ const (
 
 	unknownDefault = "default"
 	unknownDeny    = "deny"
+
+	unpaidGrant = "grant"
+	unpaidHold  = "hold"
+
+	usageCarry = "carry"
+	usageReset = "reset"
 )
 
 // ConfigError is everything that is wrong with the settings, one fault each.

@@ -35,6 +35,8 @@ func TestAnEmptyEnvironmentGivesTheDefaultsOfTheTable(t *testing.T) {
 		PostgresURL: NewSecret("postgres://127.0.0.1:5432/headroom"), HTTPAddr: "127.0.0.1:8080",
 		Workers: 2, BatchSize: 512, UnavailableBudget: 10 * time.Second, LeaseGrace: 5 * time.Minute,
 		LeaseDefault: 24 * time.Hour, PlanCacheTTL: 30 * time.Minute, UnknownWorkspace: "default",
+		PastDueGrace: 14 * 24 * time.Hour, OverdueGrace: 72 * time.Hour,
+		UnpaidPeriod: "grant", AnchorResetUsage: "carry", PlanChangeUsage: "carry",
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Secret{})); diff != "" {
@@ -59,6 +61,11 @@ func TestEachSettingIsReadFromItsVariable(t *testing.T) {
 		"HEADROOM_LEASE_DEFAULT":      "14d",
 		"HEADROOM_PLAN_CACHE_TTL":     "1h30m",
 		"HEADROOM_UNKNOWN_WORKSPACE":  "deny",
+		"HEADROOM_PAST_DUE_GRACE":     "7d",
+		"HEADROOM_OVERDUE_GRACE":      "0s",
+		"HEADROOM_UNPAID_PERIOD":      "hold",
+		"HEADROOM_ANCHOR_RESET_USAGE": "reset",
+		"HEADROOM_PLAN_CHANGE_USAGE":  "reset",
 		"HEADROOM_SHADOW":             "TRUE",
 		"HEADROOM_LOG_LEVEL":          "Debug",
 		"HEADROOM_LOG_FORMAT":         "tint",
@@ -72,6 +79,7 @@ func TestEachSettingIsReadFromItsVariable(t *testing.T) {
 		PostgresURL: NewSecret("postgresql://h/db?sslmode=disable"), HTTPAddr: "[::1]:0",
 		Workers: 8, BatchSize: 1000, UnavailableBudget: 1500 * time.Millisecond, LeaseGrace: 0,
 		LeaseDefault: 14 * 24 * time.Hour, PlanCacheTTL: 90 * time.Minute, UnknownWorkspace: "deny", Shadow: true,
+		PastDueGrace: 7 * 24 * time.Hour, UnpaidPeriod: "hold", AnchorResetUsage: "reset", PlanChangeUsage: "reset",
 		LogLevel: slog.LevelDebug, LogFormat: "tint",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Secret{})); diff != "" {

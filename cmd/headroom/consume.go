@@ -22,6 +22,7 @@ import (
 //	  └─► Enforcer ◄── ledger                 the decisions
 //	          └─► Consumers                   events in, decisions out
 //	Outbox ─► Relay                           news of plans and periods out
+//	Lifecycle                                 what time does to subscriptions
 func (s *service) consume(ctx context.Context) error {
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -33,11 +34,14 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plans, err := s.plans(js)
+	options := s.config.storeOptions()
+	options.Log = s.log
+	store := subscriptions.NewStore(s.postgres, options)
+	plans, err := s.plans(js, store)
 	if err != nil {
 		return err
 	}
-	work, err := s.consumers(js, plans)
+	work, err := s.consumers(js, store, plans)
 	if err != nil {
 		return err
 	}
@@ -64,15 +68,16 @@ func (s *service) consume(ctx context.Context) error {
 		return work.Run(ctx)
 	})
 	running.Go(func() error { return relay.Run(ctx) })
+	running.Go(func() error {
+		return subscriptions.NewLifecycle(store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)
+	})
 	running.Go(func() error { return plans.Run(current) })
 	return running.Wait()
 }
 
-func (s *service) plans(js jetstream.JetStream) (*client.Plans, error) {
-	options := s.config.storeOptions()
-	options.Log = s.log
+func (s *service) plans(js jetstream.JetStream, store *subscriptions.Store) (*client.Plans, error) {
 	return client.NewPlans(client.PlansOptions{
-		Source:    newPlanSource(subscriptions.NewStore(s.postgres, options), &s.health.catalog),
+		Source:    newPlanSource(store, &s.health.catalog),
 		JetStream: js, Topology: s.config.topology(), TTL: s.config.PlanCacheTTL, Applied: s.metrics.applied, Log: s.log,
 	})
 }
@@ -86,7 +91,7 @@ func (s *service) broadcast() func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error { return s.redis.Publish(ctx, channel, body).Err() }
 }
 
-func (s *service) consumers(js jetstream.JetStream, plans enforcement.Plans) (*consumers.Consumers, error) {
+func (s *service) consumers(js jetstream.JetStream, store *subscriptions.Store, plans *client.Plans) (*consumers.Consumers, error) {
 	book := ledger.New(s.postgres)
 	enforcer := enforcement.New(enforcement.Options{
 		Redis: s.redis, Plans: plans, Usage: book, Prefix: s.config.RedisPrefix,
@@ -94,6 +99,7 @@ func (s *service) consumers(js jetstream.JetStream, plans enforcement.Plans) (*c
 	})
 	return consumers.New(consumers.Options{
 		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: enforcer, Ledger: book,
+		Renewals: store, Plans: plans,
 		Workers: s.config.Workers, BatchSize: s.config.BatchSize, UnavailableBudget: s.config.UnavailableBudget,
 		Shadow: s.config.Shadow, Log: s.log,
 	})

@@ -284,3 +284,17 @@ func catalogFile(t testing.TB, edits ...string) string {
 	}
 	return path
 }
+
+// hasLine reports whether one line of the text has all the parts.
+func hasLine(text string, parts ...string) bool {
+	for line := range strings.Lines(text) {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(line, part)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}

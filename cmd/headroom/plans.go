@@ -49,18 +49,26 @@ type plansShowCmd struct {
 	output
 }
 
-// Run prints the newest revision in full and the earlier ones in short; -o json
-// prints all of them, newest first.
+// planShown is a revision of a plan; with the newest one stand the policies that
+// its periods are subject to.
+type planShown struct {
+	subscriptions.PlanRevision
+	Policies *policiesView `json:"policies,omitempty"`
+}
+
+// Run prints the newest revision in full with the policies in force, and the
+// earlier ones in short; -o json prints all of them, newest first.
 func (c *plansShowCmd) Run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *admin) error {
 		revisions, err := a.subscriptions().Plan(ctx, c.Key)
 		if err != nil {
 			return err
 		}
+		policies := a.config.policies()
 		if c.json() {
-			return writeIndented(p.stdout, revisions)
+			return writeIndented(p.stdout, plansShown(revisions, policies))
 		}
-		if err := printPlan(p, revisions[0]); err != nil {
+		if err := printPlan(p, revisions[0], policies); err != nil {
 			return err
 		}
 		fmt.Fprintln(p.stdout)
@@ -72,7 +80,16 @@ func (c *plansShowCmd) Run(ctx context.Context, p *program) error {
 	})
 }
 
-func printPlan(p *program, plan subscriptions.PlanRevision) error {
+func plansShown(revisions []subscriptions.PlanRevision, policies policiesView) []planShown {
+	shown := make([]planShown, len(revisions))
+	for i, r := range revisions {
+		shown[i].PlanRevision = r
+	}
+	shown[0].Policies = &policies
+	return shown
+}
+
+func printPlan(p *program, plan subscriptions.PlanRevision, policies policiesView) error {
 	pairs := [][2]string{
 		{"plan", plan.Key},
 		{"revision", number(plan.Revision)},
@@ -80,6 +97,7 @@ func printPlan(p *program, plan subscriptions.PlanRevision) error {
 		{"rank", strconv.Itoa(int(plan.Rank))},
 		{"removed", strconv.FormatBool(plan.Removed)},
 		{"stripe prices", dash(strings.Join(plan.StripePrices, ", "))},
+		{"quota interval", dash(plan.QuotaInterval)},
 	}
 	for _, name := range schemas.LimitNames {
 		pairs = append(pairs, [2]string{name, plan.Limits.Named(name).String()})
@@ -87,7 +105,7 @@ func printPlan(p *program, plan subscriptions.PlanRevision) error {
 	for _, feature := range sortedKeys(plan.Features) {
 		pairs = append(pairs, [2]string{"feature " + feature, plan.Features[feature].String()})
 	}
-	return facts(p.stdout, pairs...)
+	return facts(p.stdout, append(pairs, policies.pairs()...)...)
 }
 
 // readCatalog reads a catalog file. Its faults go to stderr, a line each, in
@@ -111,7 +129,7 @@ func (a *admin) subscriptions() *subscriptions.Store {
 }
 
 func (c Config) storeOptions() subscriptions.StoreOptions {
-	return subscriptions.StoreOptions{DenyUnknown: c.UnknownWorkspace == unknownDeny}
+	return subscriptions.StoreOptions{DenyUnknown: c.UnknownWorkspace == unknownDeny, Policy: c.policy()}
 }
 
 // limitHeads are the short names of the limits, in the order of limitCells.

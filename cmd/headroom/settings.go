@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,7 +41,7 @@ type setting struct {
 }
 
 func settings() []setting {
-	return append(connectionSettings(), workSettings()...)
+	return slices.Concat(connectionSettings(), policySettings(), workSettings())
 }
 
 func connectionSettings() []setting {
@@ -80,6 +81,32 @@ func connectionSettings() []setting {
 		{
 			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz`, `/readyz` and, on a loopback address, `/metrics` are served, `host:port`; port 0 takes a free one.", false},
 			func(c *Config, text string) error { return setAddr(&c.HTTPAddr, text) },
+		},
+	}
+}
+
+// policySettings are what an installation decides about subscriptions.
+func policySettings() []setting {
+	return []setting{
+		{
+			Setting{"HEADROOM_PAST_DUE_GRACE", "14d", "How long a `past_due` subscription still counts, from the start of the first unpaid period; 0s is not at all.", false},
+			func(c *Config, text string) error { return setDuration(&c.PastDueGrace, text, 0) },
+		},
+		{
+			Setting{"HEADROOM_OVERDUE_GRACE", "72h", "How long a Stripe period that is over without news still counts; 0s is not at all.", false},
+			func(c *Config, text string) error { return setDuration(&c.OverdueGrace, text, 0) },
+		},
+		{
+			Setting{"HEADROOM_UNPAID_PERIOD", unpaidGrant, "`grant`: a period counts before it is paid. `hold`: the workspace stays on the period before until then.", false},
+			func(c *Config, text string) error { return setOneOf(&c.UnpaidPeriod, text, unpaidGrant, unpaidHold) },
+		},
+		{
+			Setting{"HEADROOM_ANCHOR_RESET_USAGE", usageCarry, "When a period begins early because its anchor moved. `carry`: the usage goes on. `reset`: a fresh quota.", false},
+			func(c *Config, text string) error { return setOneOf(&c.AnchorResetUsage, text, usageCarry, usageReset) },
+		},
+		{
+			Setting{"HEADROOM_PLAN_CHANGE_USAGE", usageCarry, "When a period begins early because its plan changed. `carry`: the usage goes on. `reset`: a fresh quota.", false},
+			func(c *Config, text string) error { return setOneOf(&c.PlanChangeUsage, text, usageCarry, usageReset) },
 		},
 	}
 }

@@ -60,8 +60,9 @@ func (r *subscriptionRow) pairs() [][2]string {
 
 // Where a limit's value is from.
 const (
-	fromPlan    = "plan"
-	fromDefault = "default"
+	fromPlan     = "plan"
+	fromOverride = "override"
+	fromDefault  = "default"
 )
 
 // limitView is a limit with where it is from.
@@ -85,6 +86,22 @@ type featureView struct {
 	Limit     *int64 `json:"limit"`
 	Unlimited bool   `json:"unlimited"`
 	Included  bool   `json:"included"`
+	From      string `json:"from"`
+}
+
+// pinnedView is the subscription that counts whenever it is live.
+type pinnedView struct {
+	Source   string `json:"source"`
+	SourceID string `json:"source_id"`
+	Account  string `json:"account"`
+	Livemode bool   `json:"livemode"`
+}
+
+func pinnedOf(key *subscriptions.SubscriptionKey) *pinnedView {
+	if key == nil {
+		return nil
+	}
+	return &pinnedView{Source: string(key.Source), SourceID: key.SourceID, Account: key.Account, Livemode: key.Livemode}
 }
 
 // overLimit is a limit that less is allowed of than is in use.
@@ -96,18 +113,27 @@ type overLimit struct {
 
 // workspaceView is a workspace in the contract's shape.
 type workspaceView struct {
-	WorkspaceID  string                 `json:"workspace_id"`
-	Revision     int64                  `json:"revision"`
-	PlanKey      string                 `json:"plan_key"`
-	PlanRevision int64                  `json:"plan_revision"`
-	PeriodStart  time.Time              `json:"period_start"`
-	PeriodEnd    time.Time              `json:"period_end"`
-	Subscription *subscriptionRow       `json:"subscription"`
-	Limits       map[string]limitView   `json:"limits"`
-	Usage        usageView              `json:"usage"`
-	Ledger       usageView              `json:"ledger"`
-	Features     map[string]featureView `json:"features"`
-	OverLimit    []overLimit            `json:"over_limit"`
+	WorkspaceID  string    `json:"workspace_id"`
+	Revision     int64     `json:"revision"`
+	PlanKey      string    `json:"plan_key"`
+	PlanRevision int64     `json:"plan_revision"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	// QuotaInterval is how long a quota lasts inside a longer period, empty for all of it.
+	QuotaInterval string                 `json:"quota_interval,omitempty"`
+	Subscription  *subscriptionRow       `json:"subscription"`
+	Limits        map[string]limitView   `json:"limits"`
+	Usage         usageView              `json:"usage"`
+	Ledger        usageView              `json:"ledger"`
+	Features      map[string]featureView `json:"features"`
+	OverLimit     []overLimit            `json:"over_limit"`
+	// Pinned is the subscription that is chosen whatever its plan's rank, nil for none.
+	Pinned    *pinnedView    `json:"pinned"`
+	Overrides []overrideView `json:"overrides"`
+	// Changes are the amendments of the running period, oldest first.
+	Changes []changeView `json:"changes"`
+	// Subscriptions are the newest periods, newest first.
+	Subscriptions []historyRow `json:"subscriptions"`
 }
 
 // viewOf shows a plan reading and the row it came from, which is nil on the
@@ -117,18 +143,26 @@ func viewOf(plan subscriptions.PlanInfo, row *subscriptionRow) workspaceView {
 	if plan.SubscriptionID == "" {
 		from = fromDefault
 	}
+	sourceOf := func(field string) string {
+		if plan.Snapshot.IsOverridden(field) {
+			return fromOverride
+		}
+		return from
+	}
 	view := workspaceView{
 		WorkspaceID: plan.WorkspaceID, Revision: plan.Revision,
 		PlanKey: plan.Snapshot.PlanKey, PlanRevision: plan.Snapshot.PlanRevision,
 		PeriodStart: plan.Period.Start, PeriodEnd: plan.Period.End, Subscription: row,
-		Limits: map[string]limitView{}, Features: map[string]featureView{}, OverLimit: []overLimit{},
+		QuotaInterval: plan.Snapshot.QuotaInterval,
+		Limits:        map[string]limitView{}, Features: map[string]featureView{}, OverLimit: []overLimit{},
+		Overrides: []overrideView{}, Changes: []changeView{}, Subscriptions: []historyRow{},
 	}
 	for _, name := range schemas.LimitNames {
 		limit := plan.Snapshot.Limits.Named(name)
-		view.Limits[name] = limitView{Value: limit.Pointer(), Unlimited: limit.IsUnlimited(), From: from}
+		view.Limits[name] = limitView{Value: limit.Pointer(), Unlimited: limit.IsUnlimited(), From: sourceOf(name)}
 	}
 	for name, limit := range plan.Snapshot.Features {
-		view.Features[name] = featureView{Limit: limit.Pointer(), Unlimited: limit.IsUnlimited(), Included: true}
+		view.Features[name] = featureView{Limit: limit.Pointer(), Unlimited: limit.IsUnlimited(), Included: true, From: sourceOf("features." + name)}
 	}
 	return view
 }

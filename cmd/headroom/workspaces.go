@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
 // workspacesCmd is workspaces and the plans they are on.
 type workspacesCmd struct {
-	List   workspacesListCmd   `cmd:"" help:"List the workspaces that have or had a subscription."`
-	Show   workspacesShowCmd   `cmd:"" help:"Show a workspace's plan, period, limits and usage."`
-	Assign workspacesAssignCmd `cmd:"" help:"Put a workspace on a plan by hand."`
+	List     workspacesListCmd     `cmd:"" help:"List the workspaces that have or had a subscription."`
+	Show     workspacesShowCmd     `cmd:"" help:"Show a workspace's plan, period, limits and usage."`
+	Assign   workspacesAssignCmd   `cmd:"" help:"Put a workspace on a plan by hand."`
+	Override workspacesOverrideCmd `cmd:"" help:"Give a workspace limits and features that are not its plan's."`
 }
 
 // workspacesListCmd lists workspaces by id.
@@ -82,6 +84,9 @@ type workspacesAssignCmd struct {
 	Interval  string `placeholder:"month|year|Nd|Nh|Nm" help:"How long a period is. Unless given: that of the open period, or a month."`
 	Start     string `placeholder:"T" help:"When the periods began, as RFC 3339 or YYYY-MM-DD (UTC). Unless given: that of the open period, or now."`
 	NewPeriod bool   `help:"Close the open period now and open one with a fresh quota."`
+	// A trial is described in docs/subscriptions.md.
+	Trial      string `placeholder:"Nd|Nh|Nm|month" help:"Begin with a trial this long, or make the open trial this long in all."`
+	AfterTrial string `placeholder:"convert|expire|default" help:"What becomes of the trial: convert goes on with the plan, expire ends the subscription, default goes on with the default plan. Unless given: that of the open trial, or convert."`
 	output
 }
 
@@ -121,7 +126,10 @@ func (c *workspacesAssignCmd) Run(ctx context.Context, p *program) error {
 func (c *workspacesAssignCmd) assignment() (subscriptions.Assignment, error) {
 	assignment := subscriptions.Assignment{
 		WorkspaceID: c.Workspace, PlanKey: c.Plan, Source: subscriptions.Source(c.Source),
-		Interval: c.Interval, NewPeriod: c.NewPeriod, Cause: "headroom workspaces assign",
+		Interval: c.Interval, NewPeriod: c.NewPeriod, Trial: c.Trial, AfterTrial: c.AfterTrial, Cause: "headroom workspaces assign",
+	}
+	if err := c.checkTrial(); err != nil {
+		return assignment, err
 	}
 	if c.Interval != "" {
 		if _, err := subscriptions.ParseInterval(c.Interval); err != nil {
@@ -136,4 +144,16 @@ func (c *workspacesAssignCmd) assignment() (subscriptions.Assignment, error) {
 		assignment.Start = &start
 	}
 	return assignment, nil
+}
+
+func (c *workspacesAssignCmd) checkTrial() error {
+	if c.Trial != "" {
+		if _, err := subscriptions.ParseInterval(c.Trial); err != nil {
+			return fmt.Errorf("--trial: %w", err)
+		}
+	}
+	if c.AfterTrial != "" && !slices.Contains(subscriptions.AfterTrials(), c.AfterTrial) {
+		return fmt.Errorf("--after-trial %q: must be convert, expire or default", c.AfterTrial)
+	}
+	return nil
 }

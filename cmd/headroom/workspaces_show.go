@@ -50,12 +50,8 @@ func (a *admin) view(ctx context.Context, workspace string, now time.Time) (work
 	if err != nil {
 		return workspaceView{}, err
 	}
-	var row *subscriptionRow
-	if known, err := store.Workspace(ctx, workspace); err == nil {
-		if s := known.Subscription; s != nil && s.ID == plan.SubscriptionID {
-			row = rowOf(s)
-		}
-	} else if !errors.Is(err, subscriptions.ErrUnknownWorkspace) {
+	view, err := known(ctx, store, plan)
+	if err != nil {
 		return workspaceView{}, err
 	}
 	recorded, err := ledger.New(a.postgres).Usage(ctx, workspace, plan.UsageEpoch)
@@ -63,22 +59,58 @@ func (a *admin) view(ctx context.Context, workspace string, now time.Time) (work
 		return workspaceView{}, err
 	}
 	folded := usageView{Executions: recorded.Used, Concurrent: int64(len(recorded.Leases)), Peak: recorded.Peak, AsOf: now.UTC()}
-	counted, err := a.counted(ctx, plan, now)
-	if err != nil {
+	counted, open, err := a.counted(ctx, plan, now)
+	switch {
+	case err != nil:
 		a.note("Redis could not be asked, the usage is the ledger's: %v", err)
 		counted = folded
+	case !open && recorded.Used > 0:
+		a.note("Redis has lost the period, the usage is the ledger's until the next execution.")
+		counted = folded
 	}
-	view := viewOf(plan, row)
 	view.measure(counted, folded)
 	return view, nil
 }
 
-// counted is what Redis counts. Of a period that Redis knows nothing of yet
-// nothing is used.
-func (a *admin) counted(ctx context.Context, plan subscriptions.PlanInfo, now time.Time) (usageView, error) {
+// known is all of the view but the usage.
+func known(ctx context.Context, store *subscriptions.Store, plan subscriptions.PlanInfo) (workspaceView, error) {
+	workspace, err := store.Workspace(ctx, plan.WorkspaceID)
+	if errors.Is(err, subscriptions.ErrUnknownWorkspace) {
+		return viewOf(plan, nil), nil
+	}
+	if err != nil {
+		return workspaceView{}, err
+	}
+	var row *subscriptionRow
+	if s := workspace.Subscription; s != nil && s.ID == plan.SubscriptionID {
+		row = rowOf(s)
+	}
+	view := viewOf(plan, row)
+	view.Pinned = pinnedOf(workspace.Pinned)
+	overrides, err := store.Overrides(ctx, plan.WorkspaceID)
+	if err != nil {
+		return workspaceView{}, err
+	}
+	view.Overrides = overrideViews(overrides)
+	periods, err := store.Subscriptions(ctx, plan.WorkspaceID, historyLength)
+	if err != nil {
+		return workspaceView{}, err
+	}
+	view.Subscriptions = historyOf(periods)
+	for _, period := range view.Subscriptions {
+		if period.ID == plan.SubscriptionID {
+			view.Changes = period.Changes
+		}
+	}
+	return view, nil
+}
+
+// counted is what Redis counts. Open is false for a period that Redis knows nothing
+// of, because nothing was used yet or because Redis lost it.
+func (a *admin) counted(ctx context.Context, plan subscriptions.PlanInfo, now time.Time) (usage usageView, open bool, err error) {
 	client, err := newRedis(a.config)
 	if err != nil {
-		return usageView{}, err
+		return usageView{}, false, err
 	}
 	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, usageTimeout)
@@ -87,9 +119,9 @@ func (a *admin) counted(ctx context.Context, plan subscriptions.PlanInfo, now ti
 	now = now.UTC()
 	held, err := enforcer.Outstanding(ctx, plan.WorkspaceID, plan.UsageEpoch)
 	if err != nil {
-		return usageView{}, err
+		return usageView{}, false, err
 	}
-	return usageView{Executions: held.Used, Concurrent: held.Running, Peak: held.Peak, Exact: true, AsOf: now}, nil
+	return usageView{Executions: held.Used, Concurrent: held.Running, Peak: held.Peak, Exact: true, AsOf: now}, held.Open, nil
 }
 
 // print writes the view as a person reads it: what holds, then a line a limit.
@@ -100,8 +132,12 @@ func (v workspaceView) print(p *program) error {
 	} else {
 		pairs = append(pairs, [2]string{"subscription", "none, on the default plan"})
 	}
+	if v.Pinned != nil {
+		pairs = append(pairs, [2]string{"pinned", v.Pinned.Source + " " + v.Pinned.SourceID})
+	}
 	pairs = append(pairs,
 		[2]string{"period", instant(v.PeriodStart) + " to " + instant(v.PeriodEnd)},
+		[2]string{"quota lasts", quotaText(v.QuotaInterval)},
 		[2]string{"executions", usageText(v.Usage.Executions, v.Ledger.Executions)},
 		[2]string{"running", usageText(v.Usage.Concurrent, v.Ledger.Concurrent)},
 		[2]string{"peak", usageText(v.Usage.Peak, v.Ledger.Peak)})
@@ -117,9 +153,25 @@ func (v workspaceView) print(p *program) error {
 		t.add(name, schemas.LimitFrom(v.Limits[name].Value).String(), v.Limits[name].From)
 	}
 	for _, name := range sortedKeys(v.Features) {
-		t.add("feature "+name, schemas.LimitFrom(v.Features[name].Limit).String(), fromPlan)
+		t.add("feature "+name, schemas.LimitFrom(v.Features[name].Limit).String(), v.Features[name].From)
 	}
-	return t.write(p.stdout, "no limits")
+	if err := t.write(p.stdout, "no limits"); err != nil {
+		return err
+	}
+	if len(v.Overrides) > 0 {
+		fmt.Fprintln(p.stdout)
+		if err := overrideTable(v.Overrides).write(p.stdout, ""); err != nil {
+			return err
+		}
+	}
+	return printHistory(p.stdout, v.Subscriptions)
+}
+
+func quotaText(interval string) string {
+	if interval == "" {
+		return "as long as the period"
+	}
+	return "a " + interval
 }
 
 func usageText(counted, folded int64) string {

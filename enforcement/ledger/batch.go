@@ -11,6 +11,9 @@ type Batch struct {
 	Spans       []Span
 	Decisions   []Decision
 	Completions []Completion
+	// Invalidated are workspaces whose terms changed: what they have used is
+	// compared with the terms of now.
+	Invalidated []string
 }
 
 // Span says which part of a source a batch covers: what follows After, up to

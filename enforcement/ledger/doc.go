@@ -5,7 +5,9 @@
 //	HEADROOM_DECISIONS ──┐            ┌─ ledger_applied  moved from After to Through, or nothing happens
 //	  read in order      ├─► Fold ────┼─ executions      allowed and completed, one row each
 //	HEADROOM_EXECUTIONS ─┘  one       ├─ period_usage    used and peak, moved once per execution
-//	  completed, in order   transaction└─ denials         count per minute, workspace, code and kind
+//	  completed, in order   transaction├─ denials         count per minute, workspace, code and kind
+//	HEADROOM_PLANS ───────┘            └─ usage_thresholds  80 and 100 percent, once, and the outbox
+//	  invalidated, in order
 //
 // # Why nothing counts twice, and nothing is skipped
 //

@@ -33,7 +33,7 @@ type book struct {
 	at   map[string]uint64
 }
 
-func open(t *testing.T) *book {
+func open(t testing.TB) *book {
 	t.Helper()
 	pool := schematest.Postgres(t)
 	b := &book{Store: ledger.New(pool), pool: pool, at: make(map[string]uint64)}
@@ -57,7 +57,7 @@ func (b *book) next(ds []ledger.Decision, cs []ledger.Completion) ledger.Batch {
 	return batch
 }
 
-func (b *book) fold(t *testing.T, ds []ledger.Decision, cs []ledger.Completion) {
+func (b *book) fold(t testing.TB, ds []ledger.Decision, cs []ledger.Completion) {
 	t.Helper()
 	batch := b.next(ds, cs)
 	if err := b.Fold(t.Context(), batch); err != nil {
@@ -68,9 +68,9 @@ func (b *book) fold(t *testing.T, ds []ledger.Decision, cs []ledger.Completion) 
 	}
 }
 
-func (b *book) decide(t *testing.T, ds ...ledger.Decision) { t.Helper(); b.fold(t, ds, nil) }
+func (b *book) decide(t testing.TB, ds ...ledger.Decision) { t.Helper(); b.fold(t, ds, nil) }
 
-func (b *book) complete(t *testing.T, cs ...ledger.Completion) { t.Helper(); b.fold(t, nil, cs) }
+func (b *book) complete(t testing.TB, cs ...ledger.Completion) { t.Helper(); b.fold(t, nil, cs) }
 
 // used and peak of the default epoch; nothing known is 0 and 0.
 func (b *book) used(t *testing.T, workspace string) [2]int64 {

@@ -25,10 +25,15 @@ func (s *Store) Fold(ctx context.Context, b Batch) error {
 		if err != nil {
 			return err
 		}
-		return tx.SendBatch(ctx, statements).Close()
+		reached := queueThresholds(statements, b)
+		if err := tx.SendBatch(ctx, statements).Close(); err != nil {
+			return err
+		}
+		return tell(ctx, tx, *reached)
 	})
 	if err != nil {
-		return fmt.Errorf("fold %d decisions and %d completions: %w", len(b.Decisions), len(b.Completions), err)
+		return fmt.Errorf("fold %d decisions, %d completions and %d invalidations: %w",
+			len(b.Decisions), len(b.Completions), len(b.Invalidated), err)
 	}
 	return nil
 }

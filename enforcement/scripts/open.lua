@@ -1,12 +1,15 @@
 -- Makes known what admit found missing. What is there already stays: whoever
 -- comes second changes nothing but a period's end. What is lost beyond that, since
--- admit looked, stays closed: the caller did not ask the database about it.
+-- admit looked, stays closed: the caller did not ask the database about it. A plan
+-- older than one seen opens nothing; a newer one is seen from now on, so that nobody
+-- is admitted under the one before once a period is open.
 --
 -- ARGV[2] marker           [3] usage epoch      [4] period end (ms)
 -- ARGV[5] used             [6] peak             what the database knows of the period
 -- ARGV[7] snapshot digest  [8] snapshot         [9] lease (ms)
 -- ARGV[10] missing: 1 workspace, 2 period, 3 snapshot
--- ARGV[11…] for a workspace, three for each earlier period that a lease was charged
+-- ARGV[11] workspace revision                   [12] plan revision
+-- ARGV[13…] for a workspace, three for each earlier period that a lease was charged
 --           to: digest, snapshot, usage epoch; then ''; then three for each lease the
 --           database knows: execution, expiry (ms), digest
 --
@@ -15,6 +18,7 @@
 local missing = tonumber(ARGV[10])
 local epoch, finish, digest = ARGV[3], tonumber(ARGV[4]), ARGV[7]
 local used, peak, lease = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[9])
+local revision, plan_revision = tonumber(ARGV[11]), tonumber(ARGV[12])
 local fields = redis.call('HGETALL', KEYS[1])
 local state, stale = {}, {}
 for i = 1, #fields, 2 do
@@ -33,6 +37,10 @@ end
 if missing > 1 and not state['e'] or missing > 2 and not state['p' .. epoch] then
   return {0, now}
 end
+local seen, plan_seen = tonumber(state['r'] or 0), tonumber(state['q'] or 0)
+if revision < seen or revision == seen and plan_revision < plan_seen then
+  return {0, now}
+end
 
 local opened, update = 0, {}
 local function add(name, value)
@@ -48,7 +56,7 @@ local leases, taken, last = {}, {}, 0
 if not state['e'] then
   opened = 1
   add('e', ARGV[2])
-  local at = 11
+  local at = 13
   while ARGV[at] and ARGV[at] ~= '' do
     add_terms(ARGV[at], ARGV[at + 1], ARGV[at + 2])
     at = at + 3
@@ -75,6 +83,10 @@ end
 add('p' .. epoch, pack_period(known, known_peak, finish))
 if not state['k' .. digest] then opened = opened + 4 end
 add_terms(digest, ARGV[8], epoch)
+if revision > seen or plan_revision > plan_seen then
+  add('r', ARGV[11])
+  add('q', ARGV[12])
+end
 
 in_parts(stale, function(...) redis.call('HDEL', KEYS[1], ...) end)
 in_parts(update, function(...) redis.call('HSET', KEYS[1], ...) end)
