@@ -27,7 +27,7 @@ type Election struct {
 }
 
 // Winner is the row that the workspace is to point to: the pinned subscription's,
-// else the one of the highest rank, else the newest; empty if none is live. It is
+// else the one of the highest rank, else the one that its source made last; empty if none is live. It is
 // looked for when a subscription came or changed, and when the one that counted
 // no longer does. Otherwise the workspace stays where it is, and follows a
 // renewal.
@@ -104,6 +104,9 @@ func (e Election) beats(a, b Candidate) bool {
 	if a.Rank != b.Rank {
 		return a.Rank > b.Rank
 	}
+	if order := a.began().Compare(b.began()); order != 0 {
+		return order > 0
+	}
 	return a.ID > b.ID
 }
 
@@ -116,7 +119,7 @@ func (e Election) contested() bool {
 		return e.Action.Row.PlanKey != e.Action.Closes.PlanKey
 	case VerbAmend:
 		return slices.ContainsFunc(e.Action.Changes, func(c FieldChange) bool {
-			return c.Field == fieldPlanKey || c.Field == fieldStatus || c.Field == fieldPaymentState
+			return c.Field == fieldPlanKey || c.Field == fieldStatus || c.Field == fieldPaymentState || c.Field == fieldDisputed
 		})
 	default:
 		return false
