@@ -11,6 +11,7 @@ const (
 	invoiceOpen          = "open"
 	invoicePaid          = "paid"
 	invoiceUncollectible = "uncollectible"
+	invoiceVoid          = "void"
 )
 
 // invoiceObject is an invoice as Stripe has it at one moment.

@@ -23,9 +23,18 @@ func (k syncKey) args() pgx.NamedArgs {
 // ask asks for a look-up of a subscription without an event, wakes whoever looks in
 // any process, and returns the generation.
 func (l *Ledger) ask(ctx context.Context, key syncKey, cause string, now time.Time) (int64, error) {
+	generation, err := askIn(ctx, l.pool, key, cause, now)
+	if err == nil {
+		l.wake()
+	}
+	return generation, err
+}
+
+// askIn asks in the caller's transaction.
+func askIn(ctx context.Context, q queryer, key syncKey, cause string, now time.Time) (int64, error) {
 	args := key.args()
 	args["cause"], args["at"] = cause, now
-	rows, err := l.pool.Query(ctx, `WITH asked AS (
+	rows, err := q.Query(ctx, `WITH asked AS (
 			INSERT INTO stripe_sync_requests AS r (account, livemode, subscription_id, requested_at, cause, next_attempt_at)
 			VALUES (@account, @livemode, @subscription, @at, @cause, @at)
 			ON CONFLICT (account, livemode, subscription_id) DO UPDATE SET `+askAgainSQL+`
@@ -40,7 +49,6 @@ func (l *Ledger) ask(ctx context.Context, key syncKey, cause string, now time.Ti
 	if err != nil {
 		return 0, fmt.Errorf("ask for subscription %s: %w", key.SubscriptionID, err)
 	}
-	l.wake()
 	return generation, nil
 }
 

@@ -68,6 +68,8 @@ type sourceSnapshot struct {
 	TestClock bool
 	// UnknownStatus is a status that this version does not know, else empty.
 	UnknownStatus string
+	// Billed is the period that invoices may be for.
+	Billed billedPeriod
 }
 
 // snapshotOf says what a sighting means. The period is the plan item's: the item
@@ -98,11 +100,15 @@ func snapshotOf(s sighting) (sourceSnapshot, error) {
 	if !knownStatus(o.Status) {
 		snapshot.UnknownStatus = o.Status
 	}
-	snapshot.State.PaymentState = paymentState(billedPeriod{
+	snapshot.State.SourceFacts = subscriptions.SourceFacts{
+		SourceCreated: o.Created, TestClock: o.TestClock != "", PlanUnresolved: !resolved,
+	}
+	snapshot.Billed = billedPeriod{
 		subscriptionID: o.ID, period: item.Period, item: item, unresolved: !resolved,
 		pastDue: o.Status == subscriptions.StatusPastDue || o.Status == subscriptions.StatusUnpaid,
 		endedAt: o.EndedAt,
-	}, s.Invoices)
+	}
+	snapshot.State.PaymentState = paymentState(snapshot.Billed, s.Invoices)
 	return snapshot, nil
 }
 

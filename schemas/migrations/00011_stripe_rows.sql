@@ -47,3 +47,7 @@ CREATE TABLE stripe_claims (
 );
 
 CREATE INDEX stripe_claims_of_subscription ON stripe_claims (account, livemode, subscription_id);
+
+-- Which invoice a charge paid, and which subscription an invoice is of, as far as
+-- they were told of.
+CREATE INDEX stripe_events_by_object ON stripe_events (object_id) WHERE object_kind IN ('charge', 'invoice');
