@@ -48,28 +48,21 @@ type sighting struct {
 	Subscription subscriptionObject
 	// Invoices are those that are known of it, in any order.
 	Invoices []invoiceObject
-	Plans    priceLookup
-	// LastPlan is the plan it was on, which stays while no price of it is known.
-	LastPlan string
-	Mode     Mode
+	// Claims are the refunds and disputes that are known of it.
+	Claims claims
+	Plans  priceLookup
+	Mode   Mode
 }
 
 // sourceSnapshot is what a sighting means.
 type sourceSnapshot struct {
-	// State lacks the workspace. Its plan is empty if no price is known and none
-	// ever was.
+	// State lacks the workspace. Its plan is empty if none of the prices is known.
 	State subscriptions.SourceState
-	// PlanUnresolved means that none of the prices in Prices is in the catalog.
-	PlanUnresolved bool
-	Prices         []string
-	// SourceCreated orders the live subscriptions of a workspace.
-	SourceCreated time.Time
-	// TestClock means that its time is not the clock's: no rule about now applies.
-	TestClock bool
+	// Prices are all of its prices. That the plan is unresolved means that none of them is
+	// in the catalog.
+	Prices []string
 	// UnknownStatus is a status that this version does not know, else empty.
 	UnknownStatus string
-	// Billed is the period that invoices may be for.
-	Billed billedPeriod
 }
 
 // snapshotOf says what a sighting means. The period is the plan item's: the item
@@ -82,7 +75,6 @@ func snapshotOf(s sighting) (sourceSnapshot, error) {
 	}
 	item, plan, resolved := planItem(o.Items, s.Plans)
 	snapshot := sourceSnapshot{
-		PlanUnresolved: !resolved, SourceCreated: o.Created, TestClock: o.TestClock != "",
 		State: subscriptions.SourceState{
 			Key:     subscriptions.SubscriptionKey{Source: subscriptions.SourceStripe, Account: s.Account, Livemode: o.Livemode, SourceID: o.ID},
 			Status:  o.Status,
@@ -94,21 +86,19 @@ func snapshotOf(s sighting) (sourceSnapshot, error) {
 		snapshot.Prices = append(snapshot.Prices, i.PriceID)
 	}
 	slices.Sort(snapshot.Prices)
-	if !resolved {
-		snapshot.State.PlanKey = s.LastPlan
-	}
 	if !knownStatus(o.Status) {
 		snapshot.UnknownStatus = o.Status
 	}
 	snapshot.State.SourceFacts = subscriptions.SourceFacts{
 		SourceCreated: o.Created, TestClock: o.TestClock != "", PlanUnresolved: !resolved,
 	}
-	snapshot.Billed = billedPeriod{
+	billed := billedPeriod{
 		subscriptionID: o.ID, period: item.Period, item: item, unresolved: !resolved,
 		pastDue: o.Status == subscriptions.StatusPastDue || o.Status == subscriptions.StatusUnpaid,
 		endedAt: o.EndedAt,
 	}
-	snapshot.State.PaymentState = paymentState(snapshot.Billed, s.Invoices)
+	snapshot.State.PaymentState = paymentState(billed, s.Invoices)
+	snapshot.State.Disputed = s.Claims.dispute(billed, s.Invoices)
 	return snapshot, nil
 }
 

@@ -77,30 +77,23 @@ func TestWhatASubscriptionMeans(t *testing.T) {
 			},
 		},
 		"an unknown price": {
-			func(s *webhooks.Sighting) { s.Subscription.Items[0].PriceID, s.LastPlan = "price_new", "team" },
-			func(s *webhooks.SourceSnapshot) {
-				s.State.PlanKey, s.PlanUnresolved, s.Prices = "team", true, []string{"price_new"}
-			},
-		},
-		"an unknown price from the beginning": {
 			func(s *webhooks.Sighting) { s.Subscription.Items[0].PriceID = "price_new" },
 			func(s *webhooks.SourceSnapshot) {
-				s.State.PlanKey, s.PlanUnresolved, s.Prices = "", true, []string{"price_new"}
+				s.State.PlanKey, s.State.PlanUnresolved, s.Prices = "", true, []string{"price_new"}
 			},
 		},
 		"unknown prices advance the period": {
 			func(s *webhooks.Sighting) {
 				s.Subscription.Items = []webhooks.SubscriptionItem{item("si_z", "price_x", february), item("si_a", "price_y", march)}
-				s.LastPlan = "pro"
 			},
 			func(s *webhooks.SourceSnapshot) {
-				s.State.Period, s.PlanUnresolved, s.Prices = march, true, []string{"price_x", "price_y"}
+				s.State.PlanKey, s.State.Period, s.State.PlanUnresolved, s.Prices = "", march, true, []string{"price_x", "price_y"}
 			},
 		},
 		"the price of a plan that left": {
-			func(s *webhooks.Sighting) { s.Subscription.Items[0].PriceID, s.LastPlan = "price_legacy", "legacy" },
+			func(s *webhooks.Sighting) { s.Subscription.Items[0].PriceID = "price_legacy" },
 			func(s *webhooks.SourceSnapshot) {
-				s.State.PlanKey, s.PlanUnresolved, s.Prices = "legacy", true, []string{"price_legacy"}
+				s.State.PlanKey, s.State.PlanUnresolved, s.Prices = "", true, []string{"price_legacy"}
 			},
 		},
 		"set to end, as of old": {
@@ -133,27 +126,25 @@ func TestWhatASubscriptionMeans(t *testing.T) {
 		"collection paused is not":   {func(s *webhooks.Sighting) { s.Subscription.PauseCollection = "void" }, func(*webhooks.SourceSnapshot) {}},
 		"a change that is not paid":  {func(s *webhooks.Sighting) { s.Subscription.PendingUpdate = true }, func(*webhooks.SourceSnapshot) {}},
 		"a status that nobody knows": {func(s *webhooks.Sighting) { s.Subscription.Status = "hibernating" }, func(s *webhooks.SourceSnapshot) { s.State.Status, s.UnknownStatus = "hibernating", "hibernating" }},
-		"a test clock":               {func(s *webhooks.Sighting) { s.Subscription.TestClock = "clock_1" }, func(s *webhooks.SourceSnapshot) { s.TestClock = true }},
+		"a test clock":               {func(s *webhooks.Sighting) { s.Subscription.TestClock = "clock_1" }, func(s *webhooks.SourceSnapshot) { s.State.TestClock = true }},
 		"test mode": {
 			func(s *webhooks.Sighting) { s.Subscription.Livemode, s.Mode = false, webhooks.ModeTest },
 			func(s *webhooks.SourceSnapshot) { s.State.Key.Livemode = false },
 		},
 	} {
 		seen := webhooks.Sighting{
-			Mode: webhooks.ModeLive, Plans: catalog(), LastPlan: "pro",
+			Mode: webhooks.ModeLive, Plans: catalog(),
 			Subscription: webhooks.SubscriptionObject{
 				ID: "sub_acme", Livemode: true, Status: "active", Created: day(2026, 1, 1), Items: []webhooks.SubscriptionItem{mainItem},
 			},
 		}
-		if name == "an unknown price from the beginning" {
-			seen.LastPlan = ""
-		}
 		c.sees(&seen)
 		want := webhooks.SourceSnapshot{
-			SourceCreated: day(2026, 1, 1), Prices: []string{"price_pro_month"},
+			Prices: []string{"price_pro_month"},
 			State: subscriptions.SourceState{
 				Key:    subscriptions.SubscriptionKey{Source: subscriptions.SourceStripe, Livemode: true, SourceID: "sub_acme"},
 				Status: "active", PaymentState: "none", PlanKey: "pro", Quantity: 1, Period: february,
+				SourceFacts: subscriptions.SourceFacts{SourceCreated: day(2026, 1, 1)},
 			},
 		}
 		c.want(&want)

@@ -142,7 +142,8 @@ func (w *Worker) writeIn(ctx context.Context, tx pgx.Tx, d deed) (conclusion, er
 		return c, err
 	}
 	snapshot, err := snapshotOf(sighting{
-		Account: d.key.Account, Subscription: o, Invoices: d.Invoices, Plans: d.prices, Mode: w.ledger.mode,
+		Account: d.key.Account, Subscription: o, Invoices: d.Invoices, Claims: claims,
+		Plans: d.prices, Mode: w.ledger.mode,
 	})
 	if errors.Is(err, errOtherMode) {
 		c.verdict = verdict{state: StateIgnored, reason: err.Error()}
@@ -151,7 +152,6 @@ func (w *Worker) writeIn(ctx context.Context, tx pgx.Tx, d deed) (conclusion, er
 	if err != nil {
 		return c, err
 	}
-	snapshot.State.Disputed = claims.dispute(snapshot.Billed, d.Invoices)
 	owner, err := ownerOf(ctx, tx, d.key, d.finding)
 	if err != nil {
 		return c, err
@@ -214,7 +214,7 @@ func (w *Worker) follow(ctx context.Context, tx pgx.Tx, f followed) error {
 	s := f.snapshot
 	cause := "stripe: " + f.cause
 	row, err := w.store.FollowIn(ctx, tx, s.State, cause)
-	if s.PlanUnresolved && errors.Is(err, subscriptions.ErrUnknownPlan) {
+	if s.State.PlanUnresolved && errors.Is(err, subscriptions.ErrUnknownPlan) {
 		w.tally.unresolved.Add(1)
 		if f.Subscription.ended() {
 			return nil
@@ -232,7 +232,7 @@ func (w *Worker) follow(ctx context.Context, tx pgx.Tx, f followed) error {
 		f.conclusion.verdict.state = StateParked
 		f.conclusion.verdict.reason = fmt.Sprintf("status %q is not known: the last known one stays in force", tidy(s.UnknownStatus))
 	}
-	if s.PlanUnresolved && row.ID != "" && row.ClosedAt == nil {
+	if s.State.PlanUnresolved && row.ID != "" && row.ClosedAt == nil {
 		w.tally.unresolved.Add(1)
 		w.log.WarnContext(ctx, "subscription keeps its last plan: none of its prices is in the catalog",
 			"subscription_id", f.key.SubscriptionID, "workspace_id", s.State.WorkspaceID, "plan_key", row.PlanKey, "prices", s.Prices)
