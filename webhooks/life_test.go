@@ -40,7 +40,9 @@ func status(want, payment string) func(row, stripetest.Subscription) bool {
 }
 
 func onPlan(plan string, quantity int32) func(row, stripetest.Subscription) bool {
-	return func(r row, _ stripetest.Subscription) bool { return r.Plan == plan && r.Quantity == quantity && r.Closed == nil }
+	return func(r row, _ stripetest.Subscription) bool {
+		return r.Plan == plan && r.Quantity == quantity && r.Closed == nil
+	}
 }
 
 // table is the status and renewal table of docs/stripe.md, each line a scene.
