@@ -45,8 +45,8 @@ func chained(present *subscriptionObject, second []sight) subscriptionObject {
 			news = append(news, s)
 		}
 	}
-	for _, s := range news {
-		if present == nil || s.isAfter(*present) {
+	for i, s := range news {
+		if i == 0 || s.isAfter(*present) {
 			present = &s.after
 		}
 	}

@@ -170,7 +170,8 @@ func (w *Worker) writeIn(ctx context.Context, tx pgx.Tx, d deed) (conclusion, er
 	w.contradicted(ctx, d, workspace)
 	c.verdict.workspace = workspace
 	snapshot.State.WorkspaceID = workspace
-	return c, w.follow(ctx, tx, followed{deed: d, snapshot: snapshot, claims: claims, conclusion: &c})
+	err = w.follow(ctx, tx, followed{deed: d, snapshot: snapshot, claims: claims, conclusion: &c})
+	return c, err
 }
 
 // withoutOwner is the verdict while it is not known whose a subscription is. One that
