@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -56,13 +57,7 @@ func (sh *shop) comparePointer(live []candidate) {
 			if ra, rb := planRank(a.Plan), planRank(b.Plan); ra != rb {
 				return ra - rb
 			}
-			if c := a.created.Compare(b.created); c != 0 {
-				return c
-			}
-			if a.ID > b.ID {
-				return 1
-			}
-			return -1
+			return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.sub, b.sub))
 		})
 		want = best.ID
 	}

@@ -109,9 +109,10 @@ type shop struct {
 
 type shopOptions struct {
 	stripe stripetest.Options
-	// keyless folds payloads; workers is 1 if 0.
+	// keyless folds payloads; workers is 1 if 0, and none if it is idle.
 	keyless bool
 	workers int
+	idle    bool
 	live    bool
 	// present lives by the account's clock instead of one of a test.
 	present bool
@@ -147,7 +148,7 @@ func (s *site) open(o shopOptions) *shop {
 		s.Cleanup(sh.api.Close)
 	}
 	sh.receive(o)
-	for range max(o.workers, 1) {
+	for n := 0; n < max(o.workers, 1) && !o.idle; n++ {
 		sh.employ(o)
 	}
 	return sh
