@@ -61,20 +61,28 @@ func table() map[string]lived {
 			sh.pay(stripetest.PaymentSucceeds)
 			sh.ok(sh.PayInvoice(s.LatestInvoice))
 		}, kinds: []string{"created"}, want: status("active", "paid"), active: true},
-		"incomplete expires and is closed": {before: func(sh *shop) stripetest.Subscription {
-			sh.pay(stripetest.PaymentNeedsAction)
-			return plain(sh)
-		}, scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(2 * aDay) },
-			kinds: []string{"created"}, want: func(r row, _ stripetest.Subscription) bool { return r.Status == "incomplete_expired" && r.Ended != nil }},
+		"incomplete expires and is closed": {
+			before: func(sh *shop) stripetest.Subscription {
+				sh.pay(stripetest.PaymentNeedsAction)
+				return plain(sh)
+			}, scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(2 * aDay) },
+			kinds: []string{"created"}, want: func(r row, _ stripetest.Subscription) bool { return r.Status == "incomplete_expired" && r.Ended != nil },
+		},
 		"trialing is entitled": {before: trial(stripetest.MissingInvoices), kinds: []string{"created"}, want: status("trialing", "paid"), active: true},
-		"a trial ends into a paid period": {before: func(sh *shop) stripetest.Subscription {
-			return sh.subscribe(stripetest.SubscribeParams{Trial: 10 * aDay})
-		}, scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(11 * aDay) },
-			kinds: []string{"created", "trial_end"}, want: status("active", "paid"), active: true},
-		"a trial without a method pauses": {before: trial(stripetest.MissingPauses), scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(11 * aDay) },
-			kinds: []string{"created"}, want: status("paused", "paid")},
-		"a trial without a method is canceled": {before: trial(stripetest.MissingCancels), scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(11 * aDay) },
-			kinds: []string{"created"}, want: func(r row, _ stripetest.Subscription) bool { return r.Status == "canceled" && r.Ended != nil }},
+		"a trial ends into a paid period": {
+			before: func(sh *shop) stripetest.Subscription {
+				return sh.subscribe(stripetest.SubscribeParams{Trial: 10 * aDay})
+			}, scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(11 * aDay) },
+			kinds: []string{"created", "trial_end"}, want: status("active", "paid"), active: true,
+		},
+		"a trial without a method pauses": {
+			before: trial(stripetest.MissingPauses), scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(11 * aDay) },
+			kinds: []string{"created"}, want: status("paused", "paid"),
+		},
+		"a trial without a method is canceled": {
+			before: trial(stripetest.MissingCancels), scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(11 * aDay) },
+			kinds: []string{"created"}, want: func(r row, _ stripetest.Subscription) bool { return r.Status == "canceled" && r.Ended != nil },
+		},
 		"resume begins a period": {before: trial(stripetest.MissingPauses), scene: func(sh *shop, s stripetest.Subscription) {
 			sh.pass(11 * aDay)
 			sh.deliver()
@@ -83,8 +91,10 @@ func table() map[string]lived {
 			_, err := sh.Resume(s.ID)
 			sh.ok(err)
 		}, kinds: []string{"created", "resume"}, want: status("active", "paid"), active: true},
-		"a renewal rolls": {before: plain, scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(32 * aDay) },
-			kinds: []string{"created", "cycle"}, want: status("active", "paid"), active: true},
+		"a renewal rolls": {
+			before: plain, scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(32 * aDay) },
+			kinds: []string{"created", "cycle"}, want: status("active", "paid"), active: true,
+		},
 		"a renewal counts before it is paid": {before: plain, scene: func(sh *shop, s stripetest.Subscription) {
 			sh.pass(s.Items[0].End.Add(time.Minute).Sub(sh.today()))
 		}, kinds: []string{"created", "cycle"}, want: status("active", "pending"), active: true},
@@ -149,12 +159,14 @@ func table() map[string]lived {
 				{Price: "price_addon", Quantity: 7}, {Price: "price_basic"}, {Price: "price_max", Quantity: 2},
 			}})
 		}, kinds: []string{"created"}, want: onPlan("max", 2), active: true},
-		"items of several intervals have the period of the plan's": {before: func(sh *shop) stripetest.Subscription {
-			return sh.subscribe(stripetest.SubscribeParams{BillingMode: stripetest.Flexible, Items: []stripetest.ItemParams{
-				{Price: "price_addon"}, {Price: "price_pro_year"},
-			}})
-		}, scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(70 * aDay) },
-			kinds: []string{"created"}, want: func(r row, _ stripetest.Subscription) bool { return r.End.Equal(r.Start.AddDate(1, 0, 0)) }, active: true},
+		"items of several intervals have the period of the plan's": {
+			before: func(sh *shop) stripetest.Subscription {
+				return sh.subscribe(stripetest.SubscribeParams{BillingMode: stripetest.Flexible, Items: []stripetest.ItemParams{
+					{Price: "price_addon"}, {Price: "price_pro_year"},
+				}})
+			}, scene: func(sh *shop, _ stripetest.Subscription) { sh.pass(70 * aDay) },
+			kinds: []string{"created"}, want: func(r row, _ stripetest.Subscription) bool { return r.End.Equal(r.Start.AddDate(1, 0, 0)) }, active: true,
+		},
 		"an unknown price keeps the plan while the period goes on": {before: plain, scene: func(sh *shop, s stripetest.Subscription) {
 			sh.update(s.ID, stripetest.UpdateParams{Price: "price_addon"})
 			sh.pass(32 * aDay)
@@ -216,11 +228,13 @@ func table() map[string]lived {
 			_, err := sh.Refund(s.LatestInvoice, 0)
 			sh.ok(err)
 		}, kinds: []string{"created"}, want: status("active", "paid"), active: true, version: stripetest.V20240620},
-		"an invoice paid elsewhere is paid": {before: func(sh *shop) stripetest.Subscription {
-			sh.pay(stripetest.PaymentMethodMissing)
-			return plain(sh)
-		}, scene: func(sh *shop, s stripetest.Subscription) { sh.ok(sh.PayInvoiceOutOfBand(s.LatestInvoice)) },
-			kinds: []string{"created"}, want: status("active", "paid"), active: true},
+		"an invoice paid elsewhere is paid": {
+			before: func(sh *shop) stripetest.Subscription {
+				sh.pay(stripetest.PaymentMethodMissing)
+				return plain(sh)
+			}, scene: func(sh *shop, s stripetest.Subscription) { sh.ok(sh.PayInvoiceOutOfBand(s.LatestInvoice)) },
+			kinds: []string{"created"}, want: status("active", "paid"), active: true,
+		},
 		"a balance pays": {before: plain, scene: func(sh *shop, _ stripetest.Subscription) {
 			sh.pay(stripetest.PaymentDeclines)
 			sh.ok(sh.Credit(sh.customer, 100_000))
