@@ -22,8 +22,8 @@ var (
 )
 
 const (
-	propertyTime = 12 * time.Second
-	lanes        = 3
+	propertyTime = 8 * time.Second
+	lanes        = 2
 )
 
 // Whatever happens to a stream of events on its way, the rows are those of the oracle when
