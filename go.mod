@@ -19,6 +19,7 @@ require (
 	github.com/prometheus/common v0.72.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/stripe/stripe-go/v79 v79.12.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.25.0
 )

@@ -17,7 +17,9 @@ func amend(batch *pgx.Batch, to Subscription, changes []FieldChange, cause strin
 			period_end = @period_end, "interval" = nullif(@interval, ''), anchor = @anchor,
 			cancel_at = @cancel_at, ended_at = @ended_at, closed_at = @closed_at, unpaid_since = @unpaid_since,
 			billing_end = @billing_end, after_trial = nullif(@after_trial, ''), held = @held,
-			overdue_since = @overdue_since, due_at = @due_at
+			overdue_since = @overdue_since, due_at = @due_at,
+			source_created = @source_created, test_clock = @test_clock,
+			plan_unresolved = @plan_unresolved, disputed = @disputed
 		WHERE id = @id::uuid`, pgx.NamedArgs{
 		"id": to.ID, "plan_key": to.PlanKey, "plan_revision": to.PlanRevision, "snapshot": to.Snapshot,
 		"quantity": to.Quantity, "status": to.Status, "payment_state": to.PaymentState,
@@ -25,6 +27,8 @@ func amend(batch *pgx.Batch, to Subscription, changes []FieldChange, cause strin
 		"cancel_at": to.CancelAt, "ended_at": to.EndedAt, "closed_at": to.ClosedAt, "unpaid_since": to.UnpaidSince,
 		"billing_end": to.Billing.End, "after_trial": to.AfterTrial, "held": to.Held,
 		"overdue_since": to.OverdueSince, "due_at": to.DueAt,
+		"source_created": orNull(to.SourceCreated), "test_clock": to.TestClock,
+		"plan_unresolved": to.PlanUnresolved, "disputed": to.Disputed,
 	})
 	for _, change := range changes {
 		batch.Queue(`INSERT INTO subscription_changes (subscription_id, at, field, old_value, new_value, cause)
@@ -38,6 +42,7 @@ const (
 	fieldPlanKey      = "plan_key"
 	fieldStatus       = "status"
 	fieldPaymentState = "payment_state"
+	fieldDisputed     = "disputed"
 )
 
 // fieldOverdueSince is a change that no reading of the workspace's plan depends on.
@@ -63,6 +68,9 @@ func subscriptionText(s Subscription) []text {
 		text{"quota_interval", s.Snapshot.QuotaInterval},
 		text{"after_trial", s.AfterTrial},
 		text{fieldOverdueSince, instantText(s.OverdueSince)},
+		text{"source_created", instantText(orNull(s.SourceCreated))},
+		text{"plan_unresolved", truthText(s.PlanUnresolved)},
+		text{fieldDisputed, truthText(s.Disputed)},
 	)
 }
 
@@ -72,6 +80,14 @@ func (s Subscription) billingEndText() string {
 		return ""
 	}
 	return instantText(&s.Billing.End)
+}
+
+// truthText is empty for what is not so.
+func truthText(is bool) string {
+	if !is {
+		return ""
+	}
+	return "true"
 }
 
 func instantText(at *time.Time) string {

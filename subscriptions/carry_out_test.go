@@ -230,18 +230,26 @@ func TestFollowSeveralSubscriptionsOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	s, pool := newStore(t)
 	apply(t, s)
-	free, pro := running(t, pool, "sub_free", "free"), running(t, pool, "sub_pro", "pro")
+	free, pro := ending(t, pool, "sub_free", "free"), running(t, pool, "sub_pro", "pro")
 	best := follow(t, s, pro)
-	other := follow(t, s, free)
+	follow(t, s, free)
 	wantActive(t, s, best.ID, 1)
 	free.Quantity = 2
 	follow(t, s, free)
 	wantActive(t, s, best.ID, 1)
-	wantTold(t, pool, "renewed created", "invalidated 1", "renewed created")
+	wantTold(t, pool, "renewed created", "invalidated 1")
+	follow(t, s, nextPeriod(free))
+	wantTold(t, pool, "renewed created", "invalidated 1")
 
 	pro.Status = "canceled"
 	follow(t, s, pro)
+	free = nextPeriod(free)
+	other := follow(t, s, free)
 	wantActive(t, s, other.ID, 2)
+	wantTold(t, pool, "renewed created", "invalidated 1", "renewed ended", "renewed cycle", "invalidated 2")
+	free.Status = "canceled"
+	follow(t, s, free)
+	wantTold(t, pool, "renewed created", "invalidated 1", "renewed ended", "renewed cycle", "invalidated 2", "renewed ended", "invalidated 3")
 }
 
 func TestAnAssignmentIsPinnedWhereItsRankWouldLose(t *testing.T) {

@@ -1,6 +1,7 @@
 package subscriptions
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -27,7 +28,7 @@ type Election struct {
 }
 
 // Winner is the row that the workspace is to point to: the pinned subscription's,
-// else the one of the highest rank, else the newest; empty if none is live. It is
+// else the one of the highest rank, else the one that its source made last; empty if none is live. It is
 // looked for when a subscription came or changed, and when the one that counted
 // no longer does. Otherwise the workspace stays where it is, and follows a
 // renewal.
@@ -106,7 +107,8 @@ func (e Election) beats(a, b Candidate) bool {
 	if a.Rank != b.Rank {
 		return a.Rank > b.Rank
 	}
-	return a.ID > b.ID
+	// Not the row's id first: a renewal has a new one.
+	return cmp.Or(a.began().Compare(b.began()), cmp.Compare(a.SourceID, b.SourceID), cmp.Compare(a.ID, b.ID)) > 0
 }
 
 // contested reports whether the action may change who wins.
@@ -118,7 +120,7 @@ func (e Election) contested() bool {
 		return e.Action.Row.PlanKey != e.Action.Closes.PlanKey
 	case VerbAmend:
 		return slices.ContainsFunc(e.Action.Changes, func(c FieldChange) bool {
-			return c.Field == fieldPlanKey || c.Field == fieldStatus || c.Field == fieldPaymentState
+			return c.Field == fieldPlanKey || c.Field == fieldStatus || c.Field == fieldPaymentState || c.Field == fieldDisputed
 		})
 	default:
 		return false

@@ -81,7 +81,7 @@ func (r reading) at(at time.Time, options StoreOptions) (PlanInfo, error) {
 		return PlanInfo{}, ErrNotEntitled
 	case r.active == nil:
 		return r.onDefault(at)
-	case at.Before(r.active.PeriodStart):
+	case at.Before(r.active.PeriodStart) && !r.active.TestClock:
 		return PlanInfo{}, fmt.Errorf("%w: subscription %s begins %s, asked for %s", ErrPeriodNotStarted,
 			r.active.ID, r.active.PeriodStart.Format(time.RFC3339Nano), at.Format(time.RFC3339Nano))
 	}
@@ -121,11 +121,11 @@ func (r reading) onDefault(at time.Time) (PlanInfo, error) {
 func (r reading) onSubscription(at time.Time, policy Policy) PlanInfo {
 	info := r.info()
 	info.SubscriptionID, info.Status, info.UsageEpoch = r.active.ID, r.active.Status, r.active.UsageEpoch
-	info.Period, info.Snapshot = r.active.Period(), r.active.Snapshot
+	info.Period, info.Snapshot = r.active.periodAround(at), r.active.Snapshot
 	counts := r.active
 	switch {
 	case r.active.ClosedAt == nil:
-		info.Period.End = r.active.lasts(at, policy)
+		info.Period.End = later(info.Period.End, r.active.lasts(at, policy))
 	case r.held != nil && r.held.isAhead(at):
 		counts = r.held
 		info.Period.End = r.held.PeriodStart
@@ -146,10 +146,21 @@ func (r reading) onSubscription(at time.Time, policy Policy) PlanInfo {
 	return info
 }
 
+// periodAround is the row's period. One on a test clock, which may be anywhere, is
+// extended by the calendar month of the instant.
+func (s Subscription) periodAround(at time.Time) Period {
+	period := s.Period()
+	if s.TestClock && !period.Contains(at) {
+		month := CalendarMonth(at)
+		period = Period{Start: earlier(period.Start, month.Start), End: later(period.End, month.End)}
+	}
+	return period
+}
+
 // lasts is where an open row's period ends as far as is known at the instant: later
 // than it says, while its source has not told what follows.
 func (s Subscription) lasts(at time.Time, policy Policy) time.Time {
-	if s.awaitsNews() && !s.PeriodEnd.Before(s.Billing.End) && !at.Before(s.PeriodEnd) {
+	if s.awaitsNews() && !s.TestClock && !s.PeriodEnd.Before(s.Billing.End) && !at.Before(s.PeriodEnd) {
 		return s.Billing.End.Add(policy.overdueGrace())
 	}
 	return s.PeriodEnd

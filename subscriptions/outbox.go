@@ -9,15 +9,13 @@ import (
 	"github.com/headroomhq/headroom/schemas"
 )
 
-// tell puts the events of an outcome into the outbox: that there is a new period or
-// an end, and that what was cached about the workspace is old. The workspace is
-// locked, so the order in which they are written is the one in which they are true.
+// tell puts the events of an outcome into the outbox: that the workspace is on another
+// period, or that the subscription that it was on has ended, and that what was
+// cached about it is old. What becomes of other subscriptions is nobody's news. The
+// workspace is locked, so the order in which they are written is the one in which
+// they are true.
 func (o outcome) tell(batch *pgx.Batch, next lockedWorkspace) error {
-	for _, action := range o.actions {
-		data, ok := newsOf(action)
-		if !ok {
-			continue
-		}
+	for _, data := range o.news(next.active) {
 		if err := enqueue(batch, next.id, NewsRenewed, data); err != nil {
 			return err
 		}
@@ -30,16 +28,27 @@ func (o outcome) tell(batch *pgx.Batch, next lockedWorkspace) error {
 	})
 }
 
-// newsOf is the news of a period that began or of a subscription's end.
-func newsOf(action Action) (schemas.SubscriptionRenewed, bool) {
-	switch action.Verb {
-	case VerbInsert, VerbRoll:
-		return renewed(action.Row), true
-	case VerbClose:
-		return ended(action.Row), true
-	default:
-		return schemas.SubscriptionRenewed{}, false
+// news are the end of the subscription that counted, and the period that counts from
+// now on, whether it is new or was there beside it.
+func (o outcome) news(active string) []schemas.SubscriptionRenewed {
+	var news []schemas.SubscriptionRenewed
+	was := o.workspace.active
+	for _, action := range o.actions {
+		if action.Verb == VerbClose && action.Row.isOrFollows(was) {
+			news = append(news, ended(action.Row))
+		}
 	}
+	for _, c := range o.open {
+		if c.ID == active && active != was {
+			news = append(news, renewed(c.Subscription))
+		}
+	}
+	return news
+}
+
+// isOrFollows reports whether the row is the one of the id, or the held one after it.
+func (s Subscription) isOrFollows(id string) bool {
+	return id != "" && (s.ID == id || s.PreviousID != nil && *s.PreviousID == id)
 }
 
 // ended tells of the last period that it went on until the subscription ended. One that

@@ -80,7 +80,7 @@ func (p Policy) due(s Subscription, at time.Time) *time.Time {
 	}
 	consider(s.PeriodStart, false)
 	consider(s.PeriodEnd, s.endsInside(at) && p.statusEntitles(s, at) && !p.withholds(s))
-	consider(s.Billing.End, !s.Interval.IsZero() || s.awaitsNews() && s.mayCount() && s.OverdueSince == nil)
+	consider(s.Billing.End, !s.Interval.IsZero() || s.isOverdueOnce() && s.OverdueSince == nil)
 	if s.CancelAt != nil && !s.awaitsNews() {
 		consider(*s.CancelAt, true)
 	}

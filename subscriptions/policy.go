@@ -80,6 +80,9 @@ type Policy struct {
 	PastDueGrace time.Duration
 	// OverdueGrace is DefaultOverdueGrace if 0; below 0 there is none.
 	OverdueGrace time.Duration
+	// HoldDisputed lets a subscription count for nothing while a dispute has withdrawn
+	// its money; by default a dispute is noted and changes nothing.
+	HoldDisputed bool
 }
 
 // Entitled reports whether an open period lets the workspace use its plan at the
@@ -92,11 +95,15 @@ func (p Policy) Entitled(s Subscription, at time.Time) bool {
 // entitledUntil is when an open period stops counting though nothing is heard of
 // it; zero is never. It is false for one that does not count at all.
 //
+//	on a test clock                      never
 //	past_due                             the grace from the first unpaid period
 //	set to end                           that end; Stripe tells the end of its own
 //	period over, without an interval     its end, and for Stripe's the overdue grace
 func (p Policy) entitledUntil(s Subscription) (time.Time, bool) {
 	var until time.Time
+	if s.TestClock || p.HoldDisputed && s.Disputed {
+		return until, p.statusEntitles(s, until)
+	}
 	if !s.awaitsNews() && s.CancelAt != nil {
 		until = *s.CancelAt
 	}
@@ -117,11 +124,13 @@ func (p Policy) entitledUntil(s Subscription) (time.Time, bool) {
 
 // statusEntitles is Entitled by the status alone.
 func (p Policy) statusEntitles(s Subscription, at time.Time) bool {
-	switch standingOf(s.Status) {
-	case standingEntitled:
+	switch standing := standingOf(s.Status); {
+	case p.HoldDisputed && s.Disputed:
+		return false
+	case standing == standingEntitled:
 		return true
-	case standingGrace:
-		return at.Before(p.graceEnd(s))
+	case standing == standingGrace:
+		return s.TestClock || at.Before(p.graceEnd(s))
 	default:
 		return false
 	}

@@ -40,6 +40,22 @@ type SourceState struct {
 	// Kind is how the period came about, if the source says so; empty leaves it to
 	// be found out from the periods.
 	Kind string
+	SourceFacts
+}
+
+// SourceFacts are what a source says of a subscription besides its period.
+type SourceFacts struct {
+	// SourceCreated is when the source made the subscription, zero if it does not say.
+	SourceCreated time.Time
+	// TestClock says that it lives by a clock of a test: no rule about the present
+	// holds for it, neither a grace nor that news are overdue.
+	TestClock bool
+	// PlanUnresolved says that no plan is known for what it is subscribed to. The plan
+	// that it was on stays.
+	PlanUnresolved bool
+	// Disputed says that a dispute has withdrawn the money of the period. What that
+	// means is Policy.HoldDisputed.
+	Disputed bool
 }
 
 // stateOf is a row as its source's word, to change what is new about it.
@@ -48,6 +64,7 @@ func stateOf(s Subscription) SourceState {
 		WorkspaceID: s.WorkspaceID, Key: s.Key(), Status: s.Status, PaymentState: s.PaymentState,
 		PlanKey: s.PlanKey, Quantity: s.Quantity, Period: s.Billing,
 		Interval: s.Interval, Anchor: s.Anchor, CancelAt: s.CancelAt, AfterTrial: s.AfterTrial,
+		SourceFacts: s.SourceFacts,
 	}
 }
 
@@ -55,7 +72,7 @@ func stateOf(s Subscription) SourceState {
 // an instant is compared with what became of it.
 func (s SourceState) inUTC() SourceState {
 	s.Period = Period{Start: stored(s.Period.Start), End: stored(s.Period.End)}
-	s.Anchor = stored(s.Anchor)
+	s.Anchor, s.SourceCreated = stored(s.Anchor), stored(s.SourceCreated)
 	s.CancelAt, s.EndedAt = storedOrNil(s.CancelAt), storedOrNil(s.EndedAt)
 	return s
 }

@@ -87,6 +87,7 @@ type Subscription struct {
 	// DueAt is when time alone changes something next, or nil: see Policy.Passage.
 	DueAt     *time.Time
 	CreatedAt time.Time
+	SourceFacts
 }
 
 // Period is the row's span of time.
@@ -100,6 +101,9 @@ func (s Subscription) Key() SubscriptionKey {
 // awaitsNews reports whether only its source can tell what follows the period.
 func (s Subscription) awaitsNews() bool { return s.Source == SourceStripe && s.Interval.IsZero() }
 
+// isOverdueOnce reports whether news are overdue when the billing period is over.
+func (s Subscription) isOverdueOnce() bool { return s.awaitsNews() && s.mayCount() && !s.TestClock }
+
 // mayCount reports whether the status lets the workspace use its plan, as long as
 // no grace is over.
 func (s Subscription) mayCount() bool {
@@ -111,8 +115,19 @@ func (s Subscription) mayCount() bool {
 // that begins so soon is awaited.
 const mostSkew = time.Second
 
-// isAhead reports whether the source told of the period well before it begins.
-func (s Subscription) isAhead(at time.Time) bool { return at.Add(mostSkew).Before(s.PeriodStart) }
+// isAhead reports whether the source told of the period well before it begins. One
+// on a test clock may begin at any time.
+func (s Subscription) isAhead(at time.Time) bool {
+	return !s.TestClock && at.Add(mostSkew).Before(s.PeriodStart)
+}
+
+// began orders subscriptions by age.
+func (s Subscription) began() time.Time {
+	if s.SourceCreated.IsZero() {
+		return s.CreatedAt
+	}
+	return s.SourceCreated
+}
 
 func (s Subscription) unpaid() bool {
 	return s.PaymentState == PaymentPending || s.PaymentState == PaymentFailed
@@ -122,7 +137,8 @@ const subscriptionColumns = `id::text, workspace_id, source, source_id, account,
 	plan_key, plan_revision, snapshot, quantity, status, payment_state, kind,
 	period_start, period_end, usage_epoch, coalesce("interval", ''), anchor,
 	closed_at, previous_id::text, cancel_at, ended_at, gap_from, unpaid_since, created_at,
-	billing_start, billing_end, coalesce(after_trial, ''), held, overdue_since, due_at`
+	billing_start, billing_end, coalesce(after_trial, ''), held, overdue_since, due_at,
+	source_created, test_clock, plan_unresolved, disputed`
 
 func scanSubscription(row pgx.CollectableRow) (Subscription, error) { return scanSubscriptionAnd(row) }
 
@@ -133,6 +149,7 @@ func scanSubscriptionAnd(row pgx.CollectableRow, more ...any) (Subscription, err
 		snapshot []byte
 		interval string
 		anchor   *time.Time
+		created  *time.Time
 	)
 	err := row.Scan(append([]any{
 		&s.ID, &s.WorkspaceID, &s.Source, &s.SourceID, &s.Account, &s.Livemode,
@@ -140,6 +157,7 @@ func scanSubscriptionAnd(row pgx.CollectableRow, more ...any) (Subscription, err
 		&s.PeriodStart, &s.PeriodEnd, &s.UsageEpoch, &interval, &anchor,
 		&s.ClosedAt, &s.PreviousID, &s.CancelAt, &s.EndedAt, &s.GapFrom, &s.UnpaidSince, &s.CreatedAt,
 		&s.Billing.Start, &s.Billing.End, &s.AfterTrial, &s.Held, &s.OverdueSince, &s.DueAt,
+		&created, &s.TestClock, &s.PlanUnresolved, &s.Disputed,
 	}, more...)...)
 	if err != nil {
 		return Subscription{}, err
@@ -154,6 +172,9 @@ func scanSubscriptionAnd(row pgx.CollectableRow, more ...any) (Subscription, err
 	s.Billing = Period{Start: s.Billing.Start.UTC(), End: s.Billing.End.UTC()}
 	if anchor != nil {
 		s.Anchor = anchor.UTC()
+	}
+	if created != nil {
+		s.SourceCreated = created.UTC()
 	}
 	for _, at := range []*time.Time{s.ClosedAt, s.CancelAt, s.EndedAt, s.GapFrom, s.UnpaidSince, s.OverdueSince, s.DueAt} {
 		if at != nil {
@@ -171,22 +192,26 @@ func intervalFrom(column string) (Interval, error) {
 	return ParseInterval(column)
 }
 
-func (s Subscription) anchorOrNull() *time.Time {
-	if s.Anchor.IsZero() {
+func (s Subscription) anchorOrNull() *time.Time { return orNull(s.Anchor) }
+
+func orNull(at time.Time) *time.Time {
+	if at.IsZero() {
 		return nil
 	}
-	return &s.Anchor
+	return &at
 }
 
 const insertSubscriptionSQL = `INSERT INTO subscriptions (id, workspace_id, source, source_id, account, livemode,
 	plan_key, plan_revision, snapshot, quantity, status, payment_state, kind,
 	period_start, period_end, usage_epoch, "interval", anchor, previous_id, cancel_at, gap_from, unpaid_since,
-	billing_start, billing_end, after_trial, held, overdue_since, due_at)
+	billing_start, billing_end, after_trial, held, overdue_since, due_at,
+	source_created, test_clock, plan_unresolved, disputed)
 VALUES (@id::uuid, @workspace, @source, @source_id, @account, @livemode,
 	@plan_key, @plan_revision, @snapshot, @quantity, @status, @payment_state, @kind,
 	@period_start, @period_end, @usage_epoch, nullif(@interval, ''), @anchor, @previous_id::uuid,
 	@cancel_at, @gap_from, @unpaid_since,
-	@billing_start, @billing_end, nullif(@after_trial, ''), @held, @overdue_since, @due_at)
+	@billing_start, @billing_end, nullif(@after_trial, ''), @held, @overdue_since, @due_at,
+	@source_created, @test_clock, @plan_unresolved, @disputed)
 RETURNING created_at`
 
 // insertSubscription writes a row, which knows when it was made once the batch was sent.
@@ -201,6 +226,8 @@ func insertSubscription(batch *pgx.Batch, s *Subscription) {
 		"cancel_at": s.CancelAt, "gap_from": s.GapFrom, "unpaid_since": s.UnpaidSince,
 		"billing_start": s.Billing.Start, "billing_end": s.Billing.End, "after_trial": s.AfterTrial,
 		"held": s.Held, "overdue_since": s.OverdueSince, "due_at": s.DueAt,
+		"source_created": orNull(s.SourceCreated), "test_clock": s.TestClock,
+		"plan_unresolved": s.PlanUnresolved, "disputed": s.Disputed,
 	}).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&s.CreatedAt)
 		s.CreatedAt = s.CreatedAt.UTC()

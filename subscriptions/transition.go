@@ -134,6 +134,7 @@ func (m Moment) update(row *Subscription) {
 	row.Status, row.PaymentState, row.Quantity = m.Says.Status, m.Says.PaymentState, m.Says.Quantity
 	row.Billing.End, row.Interval, row.Anchor = m.Says.Period.End, m.Says.Interval, m.Says.Anchor
 	row.CancelAt, row.AfterTrial = m.Says.CancelAt, m.Says.AfterTrial
+	row.SourceFacts = m.Says.SourceFacts
 	row.Held = row.Held && row.unpaid()
 	row.OverdueSince = m.overdueSince(*row)
 }
@@ -154,7 +155,7 @@ func (m Moment) unpaidSince() *time.Time {
 // overdueSince is when the billing period ended, if its source should have told of
 // the next one by now.
 func (m Moment) overdueSince(row Subscription) *time.Time {
-	if !row.awaitsNews() || !row.mayCount() || m.Now.Before(row.Billing.End) {
+	if !row.isOverdueOnce() || m.Now.Before(row.Billing.End) {
 		return nil
 	}
 	return &row.Billing.End

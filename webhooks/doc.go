@@ -1,16 +1,26 @@
 // Package webhooks is the room where Stripe's events come in. It is the only
-// one that knows Stripe: its types end here, and what leaves is a transition of
-// a subscription in this project's own words.
+// one that knows Stripe: its types end here, and what leaves is what a
+// subscription is now, in this project's own words.
 //
-//	Stripe ── POST ── verify ── store ── reconcile ──> subscriptions ── schemas
-//	                  the       before    the whole     the row of
-//	                  raw body  the 200   object        the period
+//	POST /webhooks/stripe
+//	   │ Door      the raw body, at most 1 MiB ─ verify ─ sniff: which event, about what?
+//	   │           the signature before anything is read; nothing but Postgres is asked
+//	   ▼
+//	 Ledger        one transaction, then the 200
+//	   │           stripe_events ─ stripe_deliveries ─ stripe_sync_requests, generation + 1
+//	   ▼
+//	 Worker        the subscription and its invoices as Stripe has them, or without a
+//	   │           key as the events that have arrived show them
+//	   │ decode    every version of the API to objects of our own
+//	   │ bind      which invoice pays which period
+//	   │ own       whose it is: stored mapping, metadata, checkout, customer
+//	   ▼
+//	 snapshot ───► subscriptions: insert, roll, amend or close; rows, pointer, news,
+//	               and the events' states, in one transaction
 //
 // Three rules shape it. An event is stored before it is acknowledged, so that a
 // kill loses nothing. Events come late, twice and out of order, so that none is
-// applied as a delta: each is the occasion to reconcile the row with the object
-// as Stripe has it. And a sweep finds what no event told.
-//
-// The room holds no code yet: periods are opened with "headroom workspaces
-// assign" until it does.
+// applied: each is a hint that an object may have changed, and what is written
+// comes from a look at the whole of it. And what cannot be understood is neither
+// guessed nor sent back, but parked with its reason for a person to see.
 package webhooks

@@ -39,6 +39,15 @@ func TestFaultsAreCaught(t *testing.T) {
 		"the test services in a test": {
 			arrows, "subscriptions/a_test.go", "package subscriptions_test\nimport _ " + module + `/schemas/schematest"`, "",
 		},
+		"the fake Stripe in production": {
+			arrows, "webhooks/a.go", "package webhooks\nimport _ " + module + `/webhooks/stripetest"`, "webhooks/a.go imports webhooks/stripetest",
+		},
+		"the fake Stripe in a test of its room": {
+			arrows, "webhooks/a_test.go", "package webhooks_test\nimport _ " + module + `/webhooks/stripetest"`, "",
+		},
+		"the fake Stripe in a test of another room": {
+			arrows, "consumers/a_test.go", "package consumers_test\nimport _ " + module + `/webhooks/stripetest"`, "imports webhooks/stripetest",
+		},
 		"a room that is not drawn": {
 			arrows, "billing/a.go", "package billing\nimport _ " + module + `/schemas"`, "not drawn",
 		},
