@@ -222,7 +222,7 @@ func TestFollowSeveralSubscriptionsOfAWorkspace(t *testing.T) {
 	apply(t, s)
 	free, pro := running(t, pool, "sub_free", "free"), running(t, pool, "sub_pro", "pro")
 	best := follow(t, s, pro)
-	other := follow(t, s, free)
+	follow(t, s, free)
 	wantActive(t, s, best.ID, 1)
 	free.Quantity = 2
 	follow(t, s, free)
@@ -234,7 +234,7 @@ func TestFollowSeveralSubscriptionsOfAWorkspace(t *testing.T) {
 	pro.Status = "canceled"
 	follow(t, s, pro)
 	free = nextPeriod(free)
-	other = follow(t, s, free)
+	other := follow(t, s, free)
 	wantActive(t, s, other.ID, 2)
 	wantTold(t, pool, "renewed created", "invalidated 1", "renewed ended", "renewed cycle", "invalidated 2")
 	free.Status = "canceled"

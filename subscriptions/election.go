@@ -1,6 +1,7 @@
 package subscriptions
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -104,10 +105,8 @@ func (e Election) beats(a, b Candidate) bool {
 	if a.Rank != b.Rank {
 		return a.Rank > b.Rank
 	}
-	if order := a.began().Compare(b.began()); order != 0 {
-		return order > 0
-	}
-	return a.ID > b.ID
+	// Not the row's id first: a renewal has a new one.
+	return cmp.Or(a.began().Compare(b.began()), cmp.Compare(a.SourceID, b.SourceID), cmp.Compare(a.ID, b.ID)) > 0
 }
 
 // contested reports whether the action may change who wins.

@@ -3,6 +3,8 @@ package webhooks
 import (
 	"context"
 	"crypto/sha256"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -134,3 +136,24 @@ func NewSettlement(key SyncKey, generation int64, v Verdict) Settlement {
 
 // Woken is what whoever looks up in this process waits on.
 func (l *Ledger) Woken() <-chan struct{} { return l.woken }
+
+// ErrOvertaken means that a look-up that began later was settled first.
+var ErrOvertaken = errOvertaken
+
+// LookUp carries a look-up out as of a generation.
+func (w *Worker) LookUp(ctx context.Context, key SyncKey, generation int64) error {
+	return w.carryOut(ctx, lookup{key: key, generation: generation, cause: "a test"})
+}
+
+// KillAt makes this worker end its process with SIGKILL when it passes a step. See probe
+// for the steps.
+func (w *Worker) KillAt(step string) { w.probe = killer(step) }
+
+type killer string
+
+func (k killer) at(step string) {
+	if step == string(k) {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}

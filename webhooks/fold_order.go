@@ -45,10 +45,13 @@ func chained(present *subscriptionObject, second []sight) subscriptionObject {
 			news = append(news, s)
 		}
 	}
-	for _, s := range news {
-		if present == nil || s.isAfter(*present) {
+	for i, s := range news {
+		if i == 0 || s.isAfter(*present) {
 			present = &s.after
 		}
+	}
+	if end, sure := endOf(present, links); sure {
+		return end
 	}
 	for len(links) > 0 {
 		i := nextOf(present, links)
@@ -56,6 +59,36 @@ func chained(present *subscriptionObject, second []sight) subscriptionObject {
 		links = slices.Delete(slices.Clone(links), i, i+1)
 	}
 	return *present
+}
+
+// endOf is where a chain of links ends that may come by the same state several times: at
+// the state that is come to once more often than it is left, or where it began if
+// there is none. It is not clear if a link was lost.
+func endOf(present *subscriptionObject, links []sight) (end subscriptionObject, sure bool) {
+	var found []subscriptionObject
+	for _, link := range links {
+		surplus := 0
+		for _, o := range links {
+			if same(o.after, link.after) {
+				surplus++
+			}
+			if same(*o.before, link.after) {
+				surplus--
+			}
+		}
+		known := slices.ContainsFunc(found, func(o subscriptionObject) bool { return same(o, link.after) })
+		if surplus > 0 && !known {
+			found = append(found, link.after)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], true
+	case len(found) == 0 && present != nil:
+		return *present, true
+	default:
+		return subscriptionObject{}, false
+	}
 }
 
 // createdEvent is the first that there is of a subscription.

@@ -58,12 +58,13 @@ func (w *Worker) failed(ctx context.Context, j lookup, err error) error {
 // tell logs a failure that is tried again.
 func (w *Worker) tell(ctx context.Context, err error, about ...slog.Attr) {
 	w.tally.retries.Add(1)
-	level, text := slog.LevelWarn, "stripe look-up failed and is tried again"
+	about = append(about, slog.Any("error", err))
 	if isFault(err, faultRefused) {
 		w.tally.held.Add(1)
-		level, text = slog.LevelError, "stripe refuses the API key: events are held until it may read what they are about"
+		w.log.LogAttrs(ctx, slog.LevelError, "stripe refuses the API key: events are held until it may read what they are about", about...)
+		return
 	}
-	w.log.LogAttrs(ctx, level, text, append(about, slog.Any("error", err))...)
+	w.log.LogAttrs(ctx, slog.LevelWarn, "stripe look-up failed and is tried again", about...)
 }
 
 // verdictOf is what becomes of what failed for the n-th time, if it is final.
@@ -100,7 +101,7 @@ func (w *Worker) pauseAfter(attempts int, err error) time.Duration {
 			pause = longest
 		}
 	}
-	return pause/2 + rand.N(pause)
+	return pause/2 + rand.N(pause) //nolint:gosec // only spreads the load
 }
 
 // again lets a look-up be due after a pause, unless it is settled meanwhile. Without an
