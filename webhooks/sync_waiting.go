@@ -91,3 +91,20 @@ func (l *Ledger) Concerns(ctx context.Context, now time.Time) (Concerns, error) 
 	}
 	return c, nil
 }
+
+// Backlog is how many look-ups are not over, and how long the oldest of them was asked
+// for.
+func (l *Ledger) Backlog(ctx context.Context, now time.Time) (lookups int64, oldest time.Duration, err error) {
+	rows, err := l.pool.Query(ctx, `SELECT count(*), coalesce(@now::timestamptz - min(requested_at), '0')
+		FROM stripe_sync_requests WHERE synced_generation < generation`, pgx.NamedArgs{"now": now})
+	if err != nil {
+		return 0, 0, fmt.Errorf("count look-ups that wait: %w", err)
+	}
+	_, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (struct{}, error) {
+		return struct{}{}, row.Scan(&lookups, &oldest)
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("count look-ups that wait: %w", err)
+	}
+	return lookups, oldest, nil
+}

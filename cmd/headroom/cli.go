@@ -9,6 +9,7 @@ type cli struct {
 	Plans      plansCmd      `cmd:"" help:"The plan catalog: apply, diff, list, show."`
 	Workspaces workspacesCmd `cmd:"" help:"Workspaces and the plans they are on: list, show, assign, override."`
 	Invalidate invalidateCmd `cmd:"" help:"Make every running instance read a workspace's plan again."`
+	Stripe     stripeCmd     `cmd:"" help:"Stripe: compare, sweep, replay, list, map."`
 	Decisions  decisionsCmd  `cmd:"" help:"What was decided for a workspace, newest first."`
 	Version    versionCmd    `cmd:"" help:"Print the version of this binary."`
 }

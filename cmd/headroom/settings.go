@@ -41,7 +41,7 @@ type setting struct {
 }
 
 func settings() []setting {
-	return slices.Concat(connectionSettings(), policySettings(), workSettings())
+	return slices.Concat(connectionSettings(), stripeSettings(), policySettings(), workSettings())
 }
 
 func connectionSettings() []setting {
@@ -79,7 +79,7 @@ func connectionSettings() []setting {
 			func(c *Config, text string) error { return setSecret(&c.PostgresURL, text, checkPostgresURL) },
 		},
 		{
-			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz`, `/readyz` and, on a loopback address, `/metrics` are served, `host:port`; port 0 takes a free one.", false},
+			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz`, `/readyz`, `/webhooks/stripe` and, on a loopback address, `/metrics` are served, `host:port`; port 0 takes a free one.", false},
 			func(c *Config, text string) error { return setAddr(&c.HTTPAddr, text) },
 		},
 	}

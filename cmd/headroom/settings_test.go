@@ -59,8 +59,8 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	set := map[string]string{
 		"HEADROOM_REDIS_ULR":               "x",
 		"HEADROOM_COLOUR_OF_THE_SKY":       "x",
-		"HEADROOM_STRIPE_API_KEY":          "x",
-		"HEADROOM_STRIPE_API_KEY_FILE":     "x",
+		"HEADROOM_API_TOKENS":              "x",
+		"HEADROOM_API_TOKENS_FILE":         "x",
 		"HEADROOM_WORKERS":                 "2",
 		"HEADROOM_POSTGRES_URL_FILE":       "/x",
 		"HEADROOM_WORKERS_FILE":            "/x",
@@ -82,8 +82,8 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	want := map[string]string{
 		"HEADROOM_REDIS_ULR":               "no such setting; did you mean HEADROOM_REDIS_URL?",
 		"HEADROOM_COLOUR_OF_THE_SKY":       "no such setting; README lists them",
-		"HEADROOM_STRIPE_API_KEY":          reserved,
-		"HEADROOM_STRIPE_API_KEY_FILE":     reserved,
+		"HEADROOM_API_TOKENS":              reserved,
+		"HEADROOM_API_TOKENS_FILE":         reserved,
 		"HEADROOM_WORKERS_FILE":            "no such setting; README lists them",
 		"HEADROOM_REDIS_SERVICE_SOMETHING": "no such setting; README lists them",
 	}
