@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/headroomhq/headroom/subscriptions"
 	"github.com/headroomhq/headroom/webhooks"
+	"github.com/headroomhq/headroom/webhooks/stripetest"
 )
 
 // senders is how many deliveries are under way at once for each core, as in a burst.
@@ -66,4 +68,27 @@ func parallel(b *testing.B, step func() error) {
 func largeEvent(n, subscription int64) []byte {
 	return []byte(event(fmt.Sprintf("evt_%d", n), "customer.subscription.updated",
 		fmt.Sprintf(`{"id":"sub_%d","object":"subscription","customer":"cus_%d","pad":%q}`, subscription, subscription, strings.Repeat("metadata ", 550))))
+}
+
+// What a look-up costs from the claim to the commit, with a Stripe that answers at once:
+// each subscription has five events, which cost one look-up together.
+func BenchmarkEventsToRows(b *testing.B) {
+	for name, keyless := range map[string]bool{"fetched": false, "folded": true} {
+		b.Run(name, func(b *testing.B) {
+			sh := newSite(b, subscriptions.Policy{}).open(shopOptions{keyless: keyless, idle: true})
+			for i := range b.N {
+				sub := sh.subscribe(stripetest.SubscribeParams{Metadata: map[string]string{"workspace_id": fmt.Sprintf("ws_%d", i)}})
+				sh.update(sub.ID, stripetest.UpdateParams{Quantity: 2})
+			}
+			sh.arrive()
+			sh.ForgetCalls()
+			b.ResetTimer()
+			sh.employ(shopOptions{})
+			sh.settle()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
+			b.ReportMetric(float64(sh.states("done"))/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(float64(len(sh.Calls()))/float64(sh.states("done")), "calls/event")
+		})
+	}
 }

@@ -262,3 +262,46 @@ func TestAnEntitledWorkspaceIsFoundAsItsMappingSays(t *testing.T) {
 		t.Errorf("decisions are measured against %+v", info)
 	}
 }
+
+func TestAFaultOfHeadroomsOwnIsGivenUpWithItsReason(t *testing.T) {
+	t.Parallel()
+	sh := newSite(t, subscriptions.Policy{}).open(shopOptions{pause: time.Millisecond})
+	sub := plain(sh)
+	sh.deliver()
+	// Nothing of ours does this: a subscription belongs to one workspace.
+	_, err := sh.pool.Exec(t.Context(), `UPDATE stripe_mappings SET workspace_id = 'another'`)
+	sh.ok(err)
+	sh.update(sub.ID, stripetest.UpdateParams{Quantity: 2})
+	sh.deliver()
+	sh.wantOutcome("customer.subscription.updated", "dead", "it belongs to workspace "+sh.workspace)
+	if stats := sh.workers[0].Stats(); stats.Dead != 1 || stats.Retries != 7 {
+		t.Errorf("stats are %+v", stats)
+	}
+	_, err = sh.pool.Exec(t.Context(), `UPDATE stripe_mappings SET workspace_id = $1`, sh.workspace)
+	sh.ok(err)
+	for _, e := range sh.Events() {
+		if e.Type == "customer.subscription.updated" {
+			_, err := sh.ledger.Replay(t.Context(), e.ID, time.Now())
+			sh.ok(err)
+		}
+	}
+	sh.settle()
+	sh.wantOutcome("customer.subscription.updated", "done", "")
+	if r := sh.last(sub.ID); r.Quantity != 2 {
+		t.Errorf("the row is %+v", r)
+	}
+}
+
+func TestASubscriptionThatEndedUnmappedWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	sh := newSite(t, subscriptions.Policy{}).open(shopOptions{})
+	sub := nameless(sh)
+	sh.deliver()
+	_, err := sh.Cancel(sub.ID)
+	sh.ok(err)
+	sh.deliver()
+	sh.wantOutcome("customer.subscription.deleted", "ignored", "no workspace was ever known")
+	if n := sh.states("unmapped"); n != 0 {
+		t.Errorf("%d events are unmapped", n)
+	}
+}

@@ -9,11 +9,14 @@
 //	 Ledger        one transaction, then the 200
 //	   │           stripe_events ─ stripe_deliveries ─ stripe_sync_requests, generation + 1
 //	   ▼
-//	 look-up       the subscription and its invoices as Stripe has them
+//	 Worker        the subscription and its invoices as Stripe has them, or without a
+//	   │           key as the events that have arrived show them
 //	   │ decode    every version of the API to objects of our own
 //	   │ bind      which invoice pays which period
+//	   │ own       whose it is: stored mapping, metadata, checkout, customer
 //	   ▼
-//	 snapshot ───► subscriptions: insert, roll, amend or close; rows, pointer, news
+//	 snapshot ───► subscriptions: insert, roll, amend or close; rows, pointer, news,
+//	               and the events' states, in one transaction
 //
 // Three rules shape it. An event is stored before it is acknowledged, so that a
 // kill loses nothing. Events come late, twice and out of order, so that none is

@@ -119,5 +119,14 @@ func (w *Worker) again(ctx context.Context, j lookup, pause time.Duration, cause
 	if err != nil {
 		return fmt.Errorf("put off the look-up of subscription %s: %w", j.key.SubscriptionID, err)
 	}
+	w.wakeAfter(pause)
 	return nil
+}
+
+// wakeAfter has this process look again when a pause is over that is shorter than the
+// one between its glances.
+func (w *Worker) wakeAfter(pause time.Duration) {
+	if pause < glance {
+		time.AfterFunc(pause, w.ledger.wake)
+	}
 }

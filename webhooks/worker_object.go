@@ -144,7 +144,7 @@ func attachTo(ctx context.Context, tx pgx.Tx, e objectEvent, key syncKey, now ti
 // for a look-up.
 func (w *Worker) untraced(ctx context.Context, e objectEvent, err error) error {
 	now := w.now().UTC()
-	args := pgx.NamedArgs{"row": e.row, "at": now, "tried": 0}
+	args, pause := pgx.NamedArgs{"row": e.row, "at": now, "tried": 0}, time.Duration(0)
 	if ctx.Err() == nil {
 		state, final := verdictOf(err, e.attempts+1)
 		if errors.Is(err, errUntold) {
@@ -155,7 +155,7 @@ func (w *Worker) untraced(ctx context.Context, e objectEvent, err error) error {
 			w.tally.parked.Add(1)
 			return w.ledger.setState(ctx, w.ledger.pool, e.row, verdict{state: state, reason: reasonOf(err), at: now})
 		}
-		pause := w.pauseAfter(e.attempts, err)
+		pause = w.pauseAfter(e.attempts, err)
 		args["at"], args["tried"] = now.Add(pause), 1
 		w.tell(ctx, err, slog.String("event_type", e.kind), slog.Int("attempts", e.attempts+1), slog.Duration("again_in", pause))
 	}
@@ -164,5 +164,6 @@ func (w *Worker) untraced(ctx context.Context, e objectEvent, err error) error {
 	if err != nil {
 		return fmt.Errorf("put off a stripe event: %w", err)
 	}
+	w.wakeAfter(pause)
 	return nil
 }
