@@ -95,7 +95,10 @@ func (d *devStripe) do(action, workspace string) error {
 		yes := true
 		_, err = d.stripe.Update(sub.ID, stripetest.UpdateParams{CancelAtPeriodEnd: &yes})
 	case "trial-end":
-		_, err = d.stripe.Update(sub.ID, stripetest.UpdateParams{EndTrial: true})
+		// It ends a day later, so that it lasted.
+		if err = d.stripe.AdvanceTestClock(sub.TestClock, sub.Created.Add(24*time.Hour)); err == nil {
+			_, err = d.stripe.Update(sub.ID, stripetest.UpdateParams{EndTrial: true})
+		}
 	default:
 		err = fmt.Errorf("action %q: must be one of %s", action, strings.ReplaceAll(devActions, ",", ", "))
 	}

@@ -92,7 +92,9 @@ func TestServeFollowsStripe(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.flush(endpoint)
-	second := awaitPlan(t, a.installation, "ws_paying", func(d schemas.DecisionMade) bool { return d.SubscriptionID != nil && *d.SubscriptionID != *first.SubscriptionID })
+	second := awaitPlan(t, a.installation, "ws_paying", func(d schemas.DecisionMade) bool {
+		return d.SubscriptionID != nil && *d.SubscriptionID != *first.SubscriptionID
+	})
 	if !second.PeriodEnd.After(first.PeriodEnd) || second.Used != 1 {
 		t.Errorf("after the renewal the decision is %+v", second)
 	}
