@@ -3,6 +3,7 @@ package webhooks_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,7 +67,7 @@ func (o *office) listen(pool *pgxpool.Pool) *webhooks.Ledger {
 		o.Fatal(err)
 	}
 	door, err := webhooks.NewDoor(webhooks.DoorOptions{
-		Secrets: []string{newSecret}, Ledger: ledger, Log: schematest.Logger(o), Now: time.Now,
+		Secrets: []string{newSecret}, Ledger: ledger, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	if err != nil {
 		o.Fatal(err)
@@ -127,7 +128,7 @@ func (o *office) subscriberOf(workspace string, p stripetest.CustomerParams) str
 func (o *office) work() (stop func()) {
 	o.Helper()
 	w := webhooks.NewWorker(webhooks.WorkerOptions{
-		Ledger: o.ledger, Store: o.store, API: o.api, Pause: 5 * time.Millisecond, Log: schematest.Logger(o),
+		Ledger: o.ledger, Store: o.store, API: o.api, Pause: 5 * time.Millisecond,
 	})
 	return o.runs(w.Run)
 }
@@ -207,25 +208,25 @@ func (o *office) eventually(what string, is func() bool) {
 	}
 }
 
-// row is what matters of the newest row of a workspace, empty without any.
-type row struct {
+// newestRow is what matters of the newest row of a workspace, empty without any.
+type newestRow struct {
 	Workspace, Source, Plan, Status, Payment string
 	Start, End                               time.Time
 	Closed                                   bool
 }
 
-func (o *office) rows() map[string]row {
+func (o *office) rows() map[string]newestRow {
 	o.Helper()
 	found, err := o.pool.Query(o.Context(), `SELECT DISTINCT ON (source_id) workspace_id, source_id, plan_key, status, payment_state,
 		period_start, period_end, closed_at IS NOT NULL FROM subscriptions ORDER BY source_id, period_start DESC`)
 	if err != nil {
 		o.Fatal(err)
 	}
-	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[row])
+	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[newestRow])
 	if err != nil {
 		o.Fatal(err)
 	}
-	rows := make(map[string]row, len(list))
+	rows := make(map[string]newestRow, len(list))
 	for _, r := range list {
 		r.Start, r.End = r.Start.UTC(), r.End.UTC()
 		rows[r.Source] = r

@@ -262,11 +262,11 @@ func importInterrupted(o *office, size int) webhooks.SyncReport {
 }
 
 // byWorkspace is rows by workspace without what two fakes differ in.
-func byWorkspace(rows map[string]row) map[string]row {
-	out := make(map[string]row, len(rows))
+func byWorkspace(rows map[string]newestRow) map[string]newestRow {
+	out := make(map[string]newestRow, len(rows))
 	for _, r := range rows {
 		ws := r.Workspace
-		out[ws] = row{Workspace: ws, Plan: r.Plan, Status: r.Status, Payment: r.Payment, Closed: r.Closed}
+		out[ws] = newestRow{Workspace: ws, Plan: r.Plan, Status: r.Status, Payment: r.Payment, Closed: r.Closed}
 	}
 	return out
 }

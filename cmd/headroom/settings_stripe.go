@@ -10,35 +10,6 @@ import (
 	"github.com/headroomhq/headroom/webhooks"
 )
 
-// stripeSettings are what is needed to follow Stripe.
-func stripeSettings() []setting {
-	modes := []string{string(webhooks.ModeLive), string(webhooks.ModeTest), string(webhooks.ModeAny)}
-	return []setting{
-		{
-			Setting{"HEADROOM_STRIPE_WEBHOOK_SECRETS", "", "Signing secrets of the Stripe endpoint (`whsec_…`), comma separated, several during a rotation. Without any, `/webhooks/stripe` is not served.", true},
-			func(c *Config, text string) error { return setSigningSecrets(&c.StripeWebhookSecrets, text) },
-		},
-		{
-			Setting{"HEADROOM_STRIPE_API_KEY", "", "A Stripe key that may read: subscriptions are fetched, events swept, and what was missed repaired.", true},
-			func(c *Config, text string) error { return setSecret(&c.StripeAPIKey, text, checkStripeKey) },
-		},
-		{
-			Setting{"HEADROOM_STRIPE_API_URL", "", "Where the Stripe API is, `http://` or `https://`; Stripe's own unless set.", false},
-			func(c *Config, text string) error { return setStripeURL(&c.StripeAPIURL, text) },
-		},
-		{
-			Setting{"HEADROOM_STRIPE_ON_DISPUTE", disputeNone, "`none`: a dispute is recorded. `hold`: a subscription does not count while a dispute has withdrawn its money.", false},
-			func(c *Config, text string) error {
-				return setOneOf(&c.StripeOnDispute, text, disputeNone, disputeHold)
-			},
-		},
-		{
-			Setting{"HEADROOM_STRIPE_MODE", modes[0], "Whose subscriptions are followed: `live`, `test` or `any`. What is of the other mode is recorded and ignored.", false},
-			func(c *Config, text string) error { return setOneOf(&c.StripeMode, text, modes...) },
-		},
-	}
-}
-
 // setSigningSecrets refuses what would let everybody in, or nobody: an empty secret
 // verifies what was signed with nothing.
 func setSigningSecrets(field *Secret, text string) error {
@@ -64,6 +35,10 @@ func (c Config) signingSecrets() []string {
 		return nil
 	}
 	return strings.Split(text, ",")
+}
+
+func setStripeMode(field *string, text string) error {
+	return setOneOf(field, text, string(webhooks.ModeLive), string(webhooks.ModeTest), string(webhooks.ModeAny))
 }
 
 func checkStripeKey(text string) error {
