@@ -210,20 +210,26 @@ func TestAComparisonBearsARateLimitAndFaults(t *testing.T) {
 func TestAnInterruptedImportGoesOn(t *testing.T) {
 	t.Parallel()
 	const size = 500
-	interrupted, straight := newOffice(t), newOffice(t)
-	resumed := importInterrupted(interrupted, size)
-	populate(straight, size)
-	stop := straight.work()
-	whole := straight.sync()
-	stop()
-	if resumed.Listed >= whole.Listed || whole.Listed != size {
-		t.Errorf("the second half listed %d of %d", resumed.Listed, whole.Listed)
-	}
-	if diff := cmp.Diff(byWorkspace(straight.rows()), byWorkspace(interrupted.rows())); diff != "" {
-		t.Errorf("rows differ (-straight +interrupted):\n%s", diff)
-	}
-	if n := len(straight.rows()); n != size {
-		t.Errorf("%d rows, want %d", n, size)
+	var straight, interrupted map[string]newestRow
+	// Each has a database of its own.
+	t.Run("straight", func(t *testing.T) {
+		o := newOffice(t)
+		populate(o, size)
+		o.work()
+		if report := o.sync(); report.Listed != size || report.Imported != size {
+			t.Errorf("the import came to %+v", report)
+		}
+		straight = o.rows()
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		o := newOffice(t)
+		if report := importInterrupted(o, size); report.Listed >= size || report.Listed == 0 {
+			t.Errorf("the second half came to %+v", report)
+		}
+		interrupted = o.rows()
+	})
+	if diff := cmp.Diff(byWorkspace(straight), byWorkspace(interrupted)); diff != "" || len(straight) != size {
+		t.Errorf("%d rows differ (-straight +interrupted):\n%s", len(straight), diff)
 	}
 }
 

@@ -97,16 +97,18 @@ func (d *dev) run(ctx context.Context) (err error) {
 	d.config.NATSURL = NewSecret(stack.NATSURL())
 	d.config.RedisURL = NewSecret(stack.RedisURL())
 	d.config.PostgresURL = NewSecret(stack.PostgresURL())
-	if d.stripe, err = newDevStripe(ctx, d.input.catalog); err != nil {
-		return err
-	}
-	defer d.stripe.close()
-	d.stripe.settle(&d.config)
 	return d.work(ctx)
 }
 
 // work is everything between the services' start and their end.
 func (d *dev) work(ctx context.Context) error {
+	stripe, err := newDevStripe(ctx, d.input.catalog)
+	if err != nil {
+		return err
+	}
+	defer stripe.close()
+	d.stripe = stripe
+	stripe.settle(&d.config)
 	if err := d.subscribe(ctx); err != nil {
 		return err
 	}

@@ -258,3 +258,20 @@ func TestWhatAStripeCommandCannotDoItSays(t *testing.T) {
 		t.Errorf("busy says %v", err)
 	}
 }
+
+func TestTheLineOfAComparisonTellsHowFarItIs(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	line := &syncLine{out: &out, begun: now()}
+	line.told(webhooks.SyncProgress{Listed: 100, Expected: 300, Asked: 40, Waiting: 10})
+	line.told(webhooks.SyncProgress{Listed: 200, Expected: 200, Asked: 40, LastError: "answered 429"})
+	line.end()
+	for _, text := range []string{"\r100 of about 300 subscriptions, 30 looked up (", "\r200 subscriptions, 40 looked up (", "waiting: answered 429"} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("it does not tell %q: %q", text, out.String())
+		}
+	}
+	if !strings.HasSuffix(out.String(), "\n") {
+		t.Errorf("it does not end: %q", out.String())
+	}
+}
