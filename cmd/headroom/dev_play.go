@@ -58,7 +58,8 @@ func (d *dev) play(ctx context.Context, addr string) error {
 	if d.once {
 		return nil
 	}
-	defer d.found()()
+	forget := d.found()
+	defer forget()
 	d.invite(addr)
 	<-ctx.Done()
 	return ctx.Err()

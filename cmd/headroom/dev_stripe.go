@@ -28,7 +28,7 @@ type devStripe struct {
 	stripe   *stripetest.Stripe
 	listener net.Listener
 	server   *http.Server
-	served   chan error
+	served   chan struct{}
 	secret   string
 	// prices are the first price of each plan that has one, by rank.
 	prices []planPrice
@@ -52,7 +52,7 @@ func newDevStripe(ctx context.Context, catalog subscriptions.Catalog) (*devStrip
 	}
 	d := &devStripe{
 		stripe: stripetest.New(stripetest.Options{Start: time.Now()}), listener: listener,
-		secret: "whsec_" + strings.ToLower(rand.Text()), served: make(chan error, 1),
+		secret: "whsec_" + strings.ToLower(rand.Text()), served: make(chan struct{}),
 	}
 	for _, plan := range catalog.Plans {
 		for i, price := range plan.StripePrices {
@@ -62,7 +62,7 @@ func newDevStripe(ctx context.Context, catalog subscriptions.Catalog) (*devStrip
 			}
 			d.stripe.CreatePrice(stripetest.PriceParams{ID: price, Amount: max(int64(plan.Rank)*centsPerRank, centsPerRank), Interval: interval})
 			if i == 0 {
-				d.prices = append(d.prices, planPrice{plan.Key, price, int32(plan.Rank)})
+				d.prices = append(d.prices, planPrice{plan.Key, price, plan.Rank})
 			}
 		}
 	}
@@ -71,7 +71,10 @@ func newDevStripe(ctx context.Context, catalog subscriptions.Catalog) (*devStrip
 	mux.Handle("/v1/", d.stripe.Handler())
 	mux.HandleFunc("POST /dev/stripe/{action}/{workspace}", d.serveAction)
 	d.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go func() { d.served <- d.server.Serve(listener) }()
+	go func() {
+		defer close(d.served)
+		_ = d.server.Serve(listener) // until it is closed
+	}()
 	return d, nil
 }
 

@@ -48,8 +48,13 @@ func TestAKeyThatSeesNothingOfWhatIsFollowedIsRefused(t *testing.T) {
 		key, mode string
 		refused   bool
 	}{
-		{"sk_live_1", "live", false}, {"rk_test_1", "test", false}, {"sk_test_1", "any", false}, {"sk_live_1", "any", false},
-		{"sk_test_1", "live", true}, {"rk_live_1", "test", true}, {"other", "live", false},
+		{"sk_live_1", "live", false},
+		{"rk_test_1", "test", false},
+		{"sk_test_1", "any", false},
+		{"sk_live_1", "any", false},
+		{"sk_test_1", "live", true},
+		{"rk_live_1", "test", true},
+		{"other", "live", false},
 	} {
 		_, err := LoadConfig(environ(map[string]string{"HEADROOM_STRIPE_API_KEY": test.key, "HEADROOM_STRIPE_MODE": test.mode}), noFiles)
 		if (err != nil) != test.refused || err != nil && strings.Contains(err.Error(), test.key) {

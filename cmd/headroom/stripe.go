@@ -69,8 +69,10 @@ func (c *stripeSweepCmd) Run(ctx context.Context, p *program) error {
 			return errors.Join(writeIndented(a.stdout, report), err)
 		}
 		pairs := [][2]string{
-			{"since", instant(report.Since)}, {"events listed", number(int64(report.Listed))},
-			{"left to their delivery", number(int64(report.Young))}, {"recorded now", number(int64(report.Repairs()))},
+			{"since", instant(report.Since)},
+			{"events listed", number(int64(report.Listed))},
+			{"left to their delivery", number(int64(report.Young))},
+			{"recorded now", number(int64(report.Repairs()))},
 		}
 		for _, kind := range sortedKeys(report.Repaired) {
 			pairs = append(pairs, [2]string{"  " + kind, number(int64(report.Repaired[kind]))})

@@ -76,8 +76,10 @@ func (c *stripeSyncCmd) print(ctx context.Context, a *admin, parts *stripeParts,
 		return writeIndented(a.stdout, syncView{report, list(waiting)})
 	}
 	pairs := [][2]string{
-		{"subscriptions listed", number(int64(report.Listed))}, {"as the rows say", number(int64(report.Compared))},
-		{"looked up", number(int64(report.Asked))}, {"imported", number(int64(report.Imported))},
+		{"subscriptions listed", number(int64(report.Listed))},
+		{"as the rows say", number(int64(report.Compared))},
+		{"looked up", number(int64(report.Asked))},
+		{"imported", number(int64(report.Imported))},
 		{"repaired", number(int64(report.Repairs()))},
 	}
 	for _, cause := range sortedKeys(report.Repaired) {
