@@ -3,12 +3,13 @@ package main
 // cli is the command line as kong reads it: a field is a command, and each
 // command's Run is called with the context and the program.
 type cli struct {
-	Dev        devCmd        `cmd:"" help:"Run everything on this machine: private NATS, Redis and Postgres, a demo catalog and demo traffic."`
+	Dev        devCommands   `cmd:"" help:"Run everything on this machine: private NATS, Redis and Postgres, a demo catalog and demo traffic."`
 	Serve      serveCmd      `cmd:"" help:"Decide executions: the production process."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database and the streams up to date."`
 	Plans      plansCmd      `cmd:"" help:"The plan catalog: apply, diff, list, show."`
 	Workspaces workspacesCmd `cmd:"" help:"Workspaces and the plans they are on: list, show, assign, override."`
 	Invalidate invalidateCmd `cmd:"" help:"Make every running instance read a workspace's plan again."`
+	Stripe     stripeCmd     `cmd:"" help:"Stripe: compare, sweep, replay, list, map."`
 	Decisions  decisionsCmd  `cmd:"" help:"What was decided for a workspace, newest first."`
 	Version    versionCmd    `cmd:"" help:"Print the version of this binary."`
 }

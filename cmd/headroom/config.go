@@ -45,6 +45,17 @@ type Config struct {
 	LeaseDefault time.Duration
 	// PlanCacheTTL is how long a workspace's plan is used before it is read again. Default 30m.
 	PlanCacheTTL time.Duration
+	// StripeWebhookSecrets are the endpoint's signing secrets, comma separated, several
+	// during a rotation. Default none: then nothing is received.
+	StripeWebhookSecrets Secret
+	// StripeAPIKey makes objects be fetched, and events swept. Default none.
+	StripeAPIKey Secret
+	// StripeAPIURL is Stripe's unless set.
+	StripeAPIURL string
+	// StripeOnDispute is none or hold. Default none.
+	StripeOnDispute string
+	// StripeMode is live, test or any. Default live.
+	StripeMode string
 	// PastDueGrace is how long a past_due subscription counts, from the start of the
 	// first unpaid period. Default 14d; 0 is none.
 	PastDueGrace time.Duration
@@ -77,6 +88,9 @@ const (
 
 	unpaidGrant = "grant"
 	unpaidHold  = "hold"
+
+	disputeNone = "none"
+	disputeHold = "hold"
 
 	usageCarry = "carry"
 	usageReset = "reset"
@@ -116,6 +130,9 @@ func LoadConfig(getenv func(string) string, readFile func(string) ([]byte, error
 		if _, err := readFile(config.NATSCreds); err != nil {
 			faults = append(faults, fmt.Errorf("%sNATS_CREDS: read the credentials file: %w", variablePrefix, err))
 		}
+	}
+	if err := config.checkStripe(); err != nil {
+		faults = append(faults, err)
 	}
 	if len(faults) > 0 {
 		return Config{}, &ConfigError{Faults: faults}

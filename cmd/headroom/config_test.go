@@ -35,7 +35,7 @@ func TestAnEmptyEnvironmentGivesTheDefaultsOfTheTable(t *testing.T) {
 		PostgresURL: NewSecret("postgres://127.0.0.1:5432/headroom"), HTTPAddr: "127.0.0.1:8080",
 		Workers: 2, BatchSize: 512, UnavailableBudget: 10 * time.Second, LeaseGrace: 5 * time.Minute,
 		LeaseDefault: 24 * time.Hour, PlanCacheTTL: 30 * time.Minute, UnknownWorkspace: "default",
-		PastDueGrace: 14 * 24 * time.Hour, OverdueGrace: 72 * time.Hour,
+		PastDueGrace: 14 * 24 * time.Hour, OverdueGrace: 72 * time.Hour, StripeOnDispute: "none", StripeMode: "live",
 		UnpaidPeriod: "grant", AnchorResetUsage: "carry", PlanChangeUsage: "carry",
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
 	}
@@ -67,8 +67,15 @@ func TestEachSettingIsReadFromItsVariable(t *testing.T) {
 		"HEADROOM_ANCHOR_RESET_USAGE": "reset",
 		"HEADROOM_PLAN_CHANGE_USAGE":  "reset",
 		"HEADROOM_SHADOW":             "TRUE",
-		"HEADROOM_LOG_LEVEL":          "Debug",
-		"HEADROOM_LOG_FORMAT":         "tint",
+		"HEADROOM_STRIPE_API_KEY":     "rk_test_1",
+		"HEADROOM_STRIPE_API_URL":     "http://127.0.0.1:1",
+		"HEADROOM_STRIPE_ON_DISPUTE":  "hold",
+		"HEADROOM_STRIPE_MODE":        "test",
+
+		"HEADROOM_STRIPE_WEBHOOK_SECRETS": "whsec_new,whsec_old",
+
+		"HEADROOM_LOG_LEVEL":  "Debug",
+		"HEADROOM_LOG_FORMAT": "tint",
 	}), noFiles)
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +87,8 @@ func TestEachSettingIsReadFromItsVariable(t *testing.T) {
 		Workers: 8, BatchSize: 1000, UnavailableBudget: 1500 * time.Millisecond, LeaseGrace: 0,
 		LeaseDefault: 14 * 24 * time.Hour, PlanCacheTTL: 90 * time.Minute, UnknownWorkspace: "deny", Shadow: true,
 		PastDueGrace: 7 * 24 * time.Hour, UnpaidPeriod: "hold", AnchorResetUsage: "reset", PlanChangeUsage: "reset",
+		StripeWebhookSecrets: NewSecret("whsec_new,whsec_old"), StripeAPIKey: NewSecret("rk_test_1"),
+		StripeAPIURL: "http://127.0.0.1:1", StripeOnDispute: "hold", StripeMode: "test",
 		LogLevel: slog.LevelDebug, LogFormat: "tint",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Secret{})); diff != "" {
@@ -108,6 +117,12 @@ func TestAllFaultsAreReportedAtOnceAndNoneShowsASecret(t *testing.T) {
 		"HEADROOM_SHADOW":             "yes",
 		"HEADROOM_LOG_LEVEL":          "trace",
 		"HEADROOM_LOG_FORMAT":         "xml",
+		"HEADROOM_STRIPE_API_KEY":     "pk_live_" + password,
+		"HEADROOM_STRIPE_API_URL":     "ftp://u:" + password + "@h",
+		"HEADROOM_STRIPE_ON_DISPUTE":  "refund",
+		"HEADROOM_STRIPE_MODE":        "prod",
+
+		"HEADROOM_STRIPE_WEBHOOK_SECRETS": "whsec_" + password + ", whsec_" + password,
 	}
 	_, err := LoadConfig(environ(wrong), noFiles)
 	var faulty *ConfigError

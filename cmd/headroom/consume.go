@@ -23,6 +23,7 @@ import (
 //	          └─► Consumers                   events in, decisions out
 //	Outbox ─► Relay                           news of plans and periods out
 //	Lifecycle                                 what time does to subscriptions
+//	Door ─► Worker ◄── Sweep, Sync            what Stripe does to them
 func (s *service) consume(ctx context.Context) error {
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -74,6 +75,7 @@ func (s *service) consume(ctx context.Context) error {
 		keepStreams(ctx, js, s.config, s.log)
 		return nil
 	})
+	running.Go(func() error { return s.followStripe(ctx) })
 	return running.Wait()
 }
 

@@ -10,10 +10,17 @@ import (
 
 	"github.com/headroomhq/headroom/cmd/headroom/devstack"
 	"github.com/headroomhq/headroom/cmd/headroom/replay"
+	"github.com/headroomhq/headroom/webhooks"
 )
 
 // devStopDeadline bounds the end of the private services.
 const devStopDeadline = 20 * time.Second
+
+// devCommands is dev itself, and what is asked of one that runs.
+type devCommands struct {
+	Play   devCmd       `cmd:"" default:"withargs" help:"Run everything and play a trace; what dev does when nothing else is said."`
+	Stripe devStripeCmd `cmd:"" help:"Have the fake Stripe of a running dev do something: renew, upgrade, fail a payment …"`
+}
 
 // devCmd runs everything on this machine and plays a trace against it.
 type devCmd struct {
@@ -45,7 +52,8 @@ func (c devCmd) Run(ctx context.Context, p *program) error {
 	if err := free(ctx, config.HTTPAddr); err != nil {
 		return err
 	}
-	d := &dev{once: c.Once, engine: c.Trace == "" && c.Catalog == "", input: input, config: config, log: log, out: p.stdout}
+	config.StripeMode = string(webhooks.ModeTest)
+	d := &dev{once: c.Once, state: stateFile(p.getenv), engine: c.Trace == "" && c.Catalog == "", input: input, config: config, log: log, out: p.stdout}
 	d.view = replay.NewView(p.stdout, input.trace, input.plans, coloured(p.stdout, p.getenv))
 	err = d.run(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -64,6 +72,9 @@ type dev struct {
 	log    *slog.Logger
 	out    io.Writer
 	view   *replay.View
+	// stripe is a fake one, whom serve follows; state is where its address is written.
+	stripe *devStripe
+	state  string
 }
 
 // run starts the services, works with them, and stops them whatever happens.
@@ -91,6 +102,13 @@ func (d *dev) run(ctx context.Context) (err error) {
 
 // work is everything between the services' start and their end.
 func (d *dev) work(ctx context.Context) error {
+	stripe, err := newDevStripe(ctx, d.input.catalog)
+	if err != nil {
+		return err
+	}
+	defer stripe.close()
+	d.stripe = stripe
+	stripe.settle(&d.config)
 	if err := d.subscribe(ctx); err != nil {
 		return err
 	}

@@ -67,6 +67,8 @@ func devSettings(getenv func(string) string) func(string) string {
 	quiet := map[string]string{"HEADROOM_HTTP_ADDR": "127.0.0.1:0", "HEADROOM_LOG_LEVEL": "warn"}
 	own := []string{
 		"HEADROOM_NATS_URL", "HEADROOM_NATS_CREDS", "HEADROOM_NATS_REPLICAS", "HEADROOM_REDIS_URL", "HEADROOM_POSTGRES_URL",
+		"HEADROOM_STRIPE_WEBHOOK_SECRETS", "HEADROOM_STRIPE_API_KEY", "HEADROOM_STRIPE_API_URL", "HEADROOM_STRIPE_MODE",
+		"HEADROOM_STRIPE_WEBHOOK_SECRETS" + fileSuffix, "HEADROOM_STRIPE_API_KEY" + fileSuffix,
 		"HEADROOM_NATS_URL" + fileSuffix, "HEADROOM_REDIS_URL" + fileSuffix, "HEADROOM_POSTGRES_URL" + fileSuffix,
 	}
 	return func(name string) string {

@@ -52,18 +52,23 @@ func (d *dev) play(ctx context.Context, addr string) error {
 			return err
 		}
 	}
+	if err := d.playStripe(ctx, addr); err != nil {
+		return err
+	}
 	if d.once {
 		return nil
 	}
+	forget := d.found()
+	defer forget()
 	d.invite(addr)
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// overheard shows a decision on an event by hand. The example engine tells of its
-// own itself.
+// overheard shows a decision on an event by hand. The example engine and the scene of
+// Stripe's tell of their own themselves.
 func (d *dev) overheard(decision schemas.DecisionMade) {
-	if decision.RequestEventSource != engineSource {
+	if decision.RequestEventSource != engineSource && decision.RequestEventSource != sceneSource {
 		d.view.Overheard(decision)
 	}
 }
@@ -132,9 +137,13 @@ The example engine, in the folder of the clone:
 
   NATS_URL=%[1]s go run ./examples/engine/run
 
+A small Stripe runs here too, which bills nobody. Have it renew, upgrade or fail a payment, and see what becomes of the workspace:
+
+  %[9]s dev stripe renew %[10]s
+
 Is it ready? http://%[8]s/readyz   What it counts: http://%[8]s/metrics
 `, d.config.NATSURL.Reveal(), topology.Requested(workspace), body, topology.Stream(schemas.StreamDecisions),
-		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr, shellWord(os.Args[0]))
+		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr, shellWord(os.Args[0]), sceneWorkspace)
 }
 
 // shellWord is the text as a shell reads one word.

@@ -70,7 +70,9 @@ func (p *part) ready(ctx context.Context) error {
 // health answers whether this process lives and whether it can decide.
 type health struct {
 	nats, redis, postgres, consumers, catalog part
-	draining                                  atomic.Bool
+	// stripe has no name where Stripe is not followed.
+	stripe   part
+	draining atomic.Bool
 }
 
 func newHealth() *health {
@@ -84,6 +86,13 @@ func newHealth() *health {
 		// a running Headroom: it must not keep one from being called ready.
 		catalog: part{name: "catalog", advisory: true, fault: starting},
 	}
+}
+
+// followStripe has readiness tell of look-ups that are late. They keep nobody from being
+// decided about.
+func (h *health) followStripe() {
+	h.stripe.name, h.stripe.advisory = "stripe", true
+	h.stripe.fail(errors.New("not started yet"))
 }
 
 // readiness is the body of /readyz.
@@ -108,6 +117,9 @@ const (
 // read runs all checks at once.
 func (h *health) read(ctx context.Context) readiness {
 	parts := []*part{&h.nats, &h.redis, &h.postgres, &h.consumers, &h.catalog}
+	if h.stripe.name != "" {
+		parts = append(parts, &h.stripe)
+	}
 	faults := make([]error, len(parts))
 	var wait sync.WaitGroup
 	for i, p := range parts {
@@ -160,11 +172,11 @@ func (h *health) watch(ctx context.Context, log *slog.Logger, ready func()) {
 	}
 }
 
-// logChanges tells of services; of the catalog the plan cache tells.
+// logChanges tells of services; of the catalog the plan cache tells, of Stripe its worker.
 func (h *health) logChanges(log *slog.Logger, before, now map[string]check) {
 	for _, name := range sortedKeys(now) {
 		switch is := now[name]; {
-		case is.OK == before[name].OK || name == h.catalog.name:
+		case is.OK == before[name].OK || name == h.catalog.name || name == h.stripe.name:
 		case is.OK:
 			log.Info("service is back", "service", name)
 		default:

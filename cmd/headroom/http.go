@@ -49,9 +49,10 @@ func listenHTTP(ctx context.Context, addr string, handler http.Handler, log *slo
 }
 
 // routes is all that is served.
-func routes(health *health, metrics http.Handler) http.Handler {
+func routes(health *health, metrics, stripe http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", health.handler())
+	mux.Handle("/webhooks/stripe", stripe)
 	mux.Handle("GET /metrics", metrics)
 	return mux
 }

@@ -103,7 +103,7 @@ func TestMetricsAreForThisMachineAlone(t *testing.T) {
 		"192.0.2.1:8080": http.StatusForbidden, "example.com:8080": http.StatusForbidden,
 	} {
 		answer := httptest.NewRecorder()
-		routes(newHealth(), newMetrics().handler(addr, schematest.Logger(t))).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		routes(newHealth(), newMetrics().handler(addr, schematest.Logger(t)), newStripeDoor(Config{})).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		body, _ := io.ReadAll(answer.Body)
 		if answer.Code != want || want == http.StatusForbidden && !strings.Contains(string(body), "HEADROOM_HTTP_ADDR") {
 			t.Errorf("on %s /metrics answers %d %s, want %d", addr, answer.Code, body, want)

@@ -18,7 +18,8 @@ type serveCmd struct{}
 
 // Help says what the command needs and how it ends.
 func (serveCmd) Help() string {
-	return "Reads execution events from NATS JetStream, decides them in Redis and publishes the decisions; keeps the ledger in PostgreSQL.\n\n" +
+	return "Reads execution events from NATS JetStream, decides them in Redis and publishes the decisions; keeps the ledger in PostgreSQL. " +
+		"With HEADROOM_STRIPE_WEBHOOK_SECRETS it receives Stripe's events on /webhooks/stripe, and with HEADROOM_STRIPE_API_KEY it repairs what was missed.\n\n" +
 		"The services may start in any order: what is not there yet is waited for. GET /healthz on HEADROOM_HTTP_ADDR answers while the " +
 		"process lives, GET /readyz while it can decide, GET /metrics tells counts to Prometheus.\n\n" +
 		"SIGTERM or SIGINT ends it in order, within 25 seconds; a second one at once, with status 1."
@@ -34,13 +35,16 @@ func (serveCmd) Run(ctx context.Context, p *program) error {
 }
 
 // serve runs the production process until ctx ends, and then lets everything
-// that was begun finish: readiness first, so that nobody sends more, then the
-// consumers, HTTP, NATS, Redis and PostgreSQL. It returns nil when that was done within
+// that was begun finish: readiness first, so that nobody sends more, then Stripe's door and
+// the consumers, HTTP, NATS, Redis and PostgreSQL. It returns nil when that was done within
 // drainDeadline, and the first error of a part that failed. Unless ready is nil,
 // the address of HTTP is sent there, once, as soon as Headroom can decide.
 func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- string) error {
-	health, metrics := newHealth(), newMetrics()
-	http, err := listenHTTP(ctx, config.HTTPAddr, routes(health, metrics.handler(config.HTTPAddr, log)), log)
+	health, metrics, door := newHealth(), newMetrics(), newStripeDoor(config)
+	if config.followsStripe() {
+		health.followStripe()
+	}
+	http, err := listenHTTP(ctx, config.HTTPAddr, routes(health, metrics.handler(config.HTTPAddr, log), door), log)
 	if err != nil {
 		return err
 	}
@@ -52,7 +56,7 @@ func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- st
 	parts.Go(http.serve)
 	parts.Go(func() error {
 		defer end()
-		s := &service{config: config, log: log, health: health, metrics: metrics, http: http}
+		s := &service{config: config, log: log, health: health, metrics: metrics, http: http, door: door}
 		return s.run(working)
 	})
 	parts.Go(func() error {

@@ -18,6 +18,7 @@ type service struct {
 	health  *health
 	metrics *metrics
 	http    *httpServer
+	door    *stripeDoor
 
 	nats      *nats.Conn
 	natsState *natsState

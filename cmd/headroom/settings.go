@@ -41,7 +41,7 @@ type setting struct {
 }
 
 func settings() []setting {
-	return slices.Concat(connectionSettings(), policySettings(), workSettings())
+	return slices.Concat(connectionSettings(), stripeSettings(), policySettings(), workSettings())
 }
 
 func connectionSettings() []setting {
@@ -79,8 +79,36 @@ func connectionSettings() []setting {
 			func(c *Config, text string) error { return setSecret(&c.PostgresURL, text, checkPostgresURL) },
 		},
 		{
-			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz`, `/readyz` and, on a loopback address, `/metrics` are served, `host:port`; port 0 takes a free one.", false},
+			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz`, `/readyz`, `/webhooks/stripe` and, on a loopback address, `/metrics` are served, `host:port`; port 0 takes a free one.", false},
 			func(c *Config, text string) error { return setAddr(&c.HTTPAddr, text) },
+		},
+	}
+}
+
+// stripeSettings are what is needed to follow Stripe.
+func stripeSettings() []setting {
+	return []setting{
+		{
+			Setting{"HEADROOM_STRIPE_WEBHOOK_SECRETS", "", "Signing secrets of the Stripe endpoint (`whsec_…`), comma separated, several during a rotation. Without any, `/webhooks/stripe` is not served.", true},
+			func(c *Config, text string) error { return setSigningSecrets(&c.StripeWebhookSecrets, text) },
+		},
+		{
+			Setting{"HEADROOM_STRIPE_API_KEY", "", "A Stripe key that may read: subscriptions are fetched, events swept, and what was missed repaired.", true},
+			func(c *Config, text string) error { return setSecret(&c.StripeAPIKey, text, checkStripeKey) },
+		},
+		{
+			Setting{"HEADROOM_STRIPE_API_URL", "", "Where the Stripe API is, `http://` or `https://`; Stripe's own unless set.", false},
+			func(c *Config, text string) error { return setStripeURL(&c.StripeAPIURL, text) },
+		},
+		{
+			Setting{"HEADROOM_STRIPE_ON_DISPUTE", disputeNone, "`none`: a dispute is recorded. `hold`: a subscription does not count while a dispute has withdrawn its money.", false},
+			func(c *Config, text string) error {
+				return setOneOf(&c.StripeOnDispute, text, disputeNone, disputeHold)
+			},
+		},
+		{
+			Setting{"HEADROOM_STRIPE_MODE", "live", "Whose subscriptions are followed: `live`, `test` or `any`. What is of the other mode is recorded and ignored.", false},
+			func(c *Config, text string) error { return setStripeMode(&c.StripeMode, text) },
 		},
 	}
 }

@@ -13,6 +13,7 @@ func (c Config) policy() subscriptions.Policy {
 		ResetOnAnchorReset: c.AnchorResetUsage == usageReset,
 		ResetOnPlanChange:  c.PlanChangeUsage == usageReset,
 		HoldUnpaid:         c.UnpaidPeriod == unpaidHold,
+		HoldDisputed:       c.StripeOnDispute == disputeHold,
 		PastDueGrace:       graceOf(c.PastDueGrace),
 		OverdueGrace:       graceOf(c.OverdueGrace),
 	}
@@ -34,13 +35,15 @@ type policiesView struct {
 	UnpaidPeriod     string `json:"unpaid_period"`
 	AnchorResetUsage string `json:"anchor_reset_usage"`
 	PlanChangeUsage  string `json:"plan_change_usage"`
+	StripeOnDispute  string `json:"stripe_on_dispute"`
 	UnknownWorkspace string `json:"unknown_workspace"`
 }
 
 func (c Config) policies() policiesView {
 	return policiesView{
 		PastDueGrace: daysText(c.PastDueGrace), OverdueGrace: daysText(c.OverdueGrace), UnpaidPeriod: c.UnpaidPeriod,
-		AnchorResetUsage: c.AnchorResetUsage, PlanChangeUsage: c.PlanChangeUsage, UnknownWorkspace: c.UnknownWorkspace,
+		AnchorResetUsage: c.AnchorResetUsage, PlanChangeUsage: c.PlanChangeUsage,
+		StripeOnDispute: c.StripeOnDispute, UnknownWorkspace: c.UnknownWorkspace,
 	}
 }
 
@@ -60,6 +63,7 @@ func (v policiesView) pairs() [][2]string {
 		{"policy unpaid period", v.UnpaidPeriod},
 		{"policy anchor reset usage", v.AnchorResetUsage},
 		{"policy plan change usage", v.PlanChangeUsage},
+		{"policy stripe on dispute", v.StripeOnDispute},
 		{"policy unknown workspace", v.UnknownWorkspace},
 	}
 }

@@ -20,9 +20,9 @@ func TestTheSettingsAreThePolicyOfEveryStore(t *testing.T) {
 		}},
 		"each set": {map[string]string{
 			"HEADROOM_PAST_DUE_GRACE": "3d", "HEADROOM_OVERDUE_GRACE": "1h", "HEADROOM_UNPAID_PERIOD": "hold",
-			"HEADROOM_ANCHOR_RESET_USAGE": "reset", "HEADROOM_PLAN_CHANGE_USAGE": "reset",
+			"HEADROOM_ANCHOR_RESET_USAGE": "reset", "HEADROOM_PLAN_CHANGE_USAGE": "reset", "HEADROOM_STRIPE_ON_DISPUTE": "hold",
 		}, subscriptions.Policy{
-			PastDueGrace: 72 * time.Hour, OverdueGrace: time.Hour, HoldUnpaid: true, ResetOnAnchorReset: true, ResetOnPlanChange: true,
+			PastDueGrace: 72 * time.Hour, OverdueGrace: time.Hour, HoldUnpaid: true, HoldDisputed: true, ResetOnAnchorReset: true, ResetOnPlanChange: true,
 		}},
 		"one reset leaves the other": {map[string]string{"HEADROOM_PLAN_CHANGE_USAGE": "reset"}, subscriptions.Policy{
 			PastDueGrace: subscriptions.DefaultPastDueGrace, OverdueGrace: subscriptions.DefaultOverdueGrace, ResetOnPlanChange: true,
@@ -54,7 +54,7 @@ func TestPlansShowTellsThePoliciesInForce(t *testing.T) {
 	strict.mustJSON(&shown, "plans", "show", "pro")
 	want := policiesView{
 		PastDueGrace: "7d", OverdueGrace: "3d", UnpaidPeriod: "hold",
-		AnchorResetUsage: "carry", PlanChangeUsage: "carry", UnknownWorkspace: "default",
+		AnchorResetUsage: "carry", PlanChangeUsage: "carry", StripeOnDispute: "none", UnknownWorkspace: "default",
 	}
 	if len(shown) != 2 || shown[1].Policies != nil || shown[0].QuotaInterval != "month" || shown[1].QuotaInterval != "" {
 		t.Fatalf("show is %+v, want two revisions, the policies with the newest", shown)

@@ -43,8 +43,11 @@ func TestEachSettingIsDescribedOnce(t *testing.T) {
 		if !strings.HasPrefix(s.Name, variablePrefix) || !strings.HasSuffix(s.Meaning, ".") {
 			t.Errorf("%s (%q) lacks the prefix or a sentence", s.Name, s.Meaning)
 		}
-		if strings.HasSuffix(s.Name, "_URL") != s.Secret {
-			t.Errorf("%s: a URL may carry a password and nothing else here does, but secret is %t", s.Name, s.Secret)
+		// The API's URL is refused with a password in it.
+		secret := strings.HasSuffix(s.Name, "_URL") && s.Name != "HEADROOM_STRIPE_API_URL" ||
+			strings.HasSuffix(s.Name, "_SECRETS") || strings.HasSuffix(s.Name, "_KEY")
+		if secret != s.Secret {
+			t.Errorf("%s: a URL may carry a password, and a key is one, but secret is %t", s.Name, s.Secret)
 		}
 	}
 	for _, name := range reservedVariables() {
@@ -59,8 +62,8 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	set := map[string]string{
 		"HEADROOM_REDIS_ULR":               "x",
 		"HEADROOM_COLOUR_OF_THE_SKY":       "x",
-		"HEADROOM_STRIPE_API_KEY":          "x",
-		"HEADROOM_STRIPE_API_KEY_FILE":     "x",
+		"HEADROOM_API_TOKENS":              "x",
+		"HEADROOM_API_TOKENS_FILE":         "x",
 		"HEADROOM_WORKERS":                 "2",
 		"HEADROOM_POSTGRES_URL_FILE":       "/x",
 		"HEADROOM_WORKERS_FILE":            "/x",
@@ -82,8 +85,8 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	want := map[string]string{
 		"HEADROOM_REDIS_ULR":               "no such setting; did you mean HEADROOM_REDIS_URL?",
 		"HEADROOM_COLOUR_OF_THE_SKY":       "no such setting; README lists them",
-		"HEADROOM_STRIPE_API_KEY":          reserved,
-		"HEADROOM_STRIPE_API_KEY_FILE":     reserved,
+		"HEADROOM_API_TOKENS":              reserved,
+		"HEADROOM_API_TOKENS_FILE":         reserved,
 		"HEADROOM_WORKERS_FILE":            "no such setting; README lists them",
 		"HEADROOM_REDIS_SERVICE_SOMETHING": "no such setting; README lists them",
 	}

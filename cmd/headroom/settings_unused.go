@@ -48,8 +48,7 @@ func knownVariables() []string {
 // reservedVariables are the contract's settings of features that this version lacks.
 func reservedVariables() []string {
 	return []string{
-		"HEADROOM_API_TOKENS", "HEADROOM_STRIPE_WEBHOOK_SECRETS", "HEADROOM_STRIPE_API_KEY", "HEADROOM_STRIPE_API_URL",
-		"HEADROOM_STRIPE_ON_DISPUTE", "HEADROOM_STRIPE_MODE", "HEADROOM_REBUILD_FENCE",
+		"HEADROOM_API_TOKENS", "HEADROOM_REBUILD_FENCE",
 	}
 }
 

@@ -1,0 +1,81 @@
+package webhooks
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+const (
+	// listPause is kept between two pages of a list, so that a long list leaves the
+	// account's rate to what is urgent.
+	listPause = 100 * time.Millisecond
+	// busyPause follows the first page that failed, busyPatience bounds all of them.
+	busyPause    = 500 * time.Millisecond
+	busyPatience = 2 * time.Minute
+)
+
+// pages lists politely.
+type pages struct {
+	api *API
+	// pause is kept between two pages.
+	pause time.Duration
+}
+
+// each hands over a list page by page, newest first, until the caller says to stop. A
+// page that is refused for its rate, or fails otherwise than for good, is asked for
+// again with growing pauses.
+func (p pages) each(ctx context.Context, c call, each func(listPage) (more bool, err error)) error {
+	query := url.Values{"limit": {pageSize}}
+	for name, values := range c.query {
+		query[name] = values
+	}
+	c.query = query
+	for {
+		page, err := p.one(ctx, c)
+		if err != nil {
+			return err
+		}
+		if more, err := each(page); err != nil || !more || !page.more || page.last == "" {
+			return err
+		}
+		query.Set("starting_after", page.last)
+		if !rest(ctx, p.pause) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (p pages) one(ctx context.Context, c call) (listPage, error) {
+	growing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(busyPause), backoff.WithMaxElapsedTime(busyPatience))
+	return backoff.RetryWithData(func() (listPage, error) {
+		raw, err := p.api.get(ctx, c)
+		if err == nil {
+			var page listPage
+			if page, err = parsePage(c.path, raw); err == nil {
+				return page, nil
+			}
+		}
+		if !isFault(err, faultBusy) {
+			return listPage{}, backoff.Permanent(err)
+		}
+		return listPage{}, err
+	}, backoff.WithContext(growing, ctx))
+}
+
+// rest waits, and reports whether the context still lives.
+func rest(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
