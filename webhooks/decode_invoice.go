@@ -26,12 +26,9 @@ type invoiceObject struct {
 	Paid bool
 	// PaidAt is when it became so, nil if that is not said.
 	PaidAt *time.Time
-	// BillingReason is for people. It does not tell a renewal.
-	BillingReason string
 	// Attempts counts payments that were tried; Attempted is whether any was.
 	Attempts  int64
 	Attempted bool
-	AmountDue int64
 	Created   time.Time
 	ChargeID  string
 	Lines     []invoiceLine
@@ -60,13 +57,12 @@ func decodeInvoice(raw json.RawMessage) (invoiceObject, error) {
 		return invoiceObject{}, err
 	}
 	i := invoiceObject{
-		CustomerID: o.id("customer"), Livemode: o.isTrue("livemode"), BillingReason: o.text("billing_reason"),
+		CustomerID: o.id("customer"), Livemode: o.isTrue("livemode"),
 		Attempted: o.isTrue("attempted"), ChargeID: o.id("charge"),
 		PaidAt:    o.object("status_transitions").instant("paid_at"),
 		MoreLines: o.object("lines").isTrue("has_more"),
 	}
 	i.Attempts, _ = o.number("attempt_count")
-	i.AmountDue, _ = o.number("amount_due")
 	if i.ID, err = o.required("id"); err != nil {
 		return invoiceObject{}, err
 	}
