@@ -16,11 +16,9 @@ const (
 
 // invoiceObject is an invoice as Stripe has it at one moment.
 type invoiceObject struct {
-	ID         string
-	CustomerID string
+	ID string
 	// SubscriptionID is empty for an invoice that is about none.
 	SubscriptionID string
-	Livemode       bool
 	Status         string
 	// Paid is true for what cost nothing, was covered by credit or paid elsewhere too.
 	Paid bool
@@ -30,7 +28,6 @@ type invoiceObject struct {
 	Attempts  int64
 	Attempted bool
 	Created   time.Time
-	ChargeID  string
 	Lines     []invoiceLine
 	// MoreLines means that the object lists some of its lines only: ask for the rest.
 	MoreLines bool
@@ -57,8 +54,7 @@ func decodeInvoice(raw json.RawMessage) (invoiceObject, error) {
 		return invoiceObject{}, err
 	}
 	i := invoiceObject{
-		CustomerID: o.id("customer"), Livemode: o.isTrue("livemode"),
-		Attempted: o.isTrue("attempted"), ChargeID: o.id("charge"),
+		Attempted: o.isTrue("attempted"),
 		PaidAt:    o.object("status_transitions").instant("paid_at"),
 		MoreLines: o.object("lines").isTrue("has_more"),
 	}

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -22,6 +23,8 @@ type pages struct {
 	api *API
 	// pause is kept between two pages.
 	pause time.Duration
+	// log hears of each page that is asked for again.
+	log *slog.Logger
 }
 
 // each hands over a list page by page, newest first, until the caller says to stop. A
@@ -50,7 +53,7 @@ func (p pages) each(ctx context.Context, c call, each func(listPage) (more bool,
 
 func (p pages) one(ctx context.Context, c call) (listPage, error) {
 	growing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(busyPause), backoff.WithMaxElapsedTime(busyPatience))
-	return backoff.RetryWithData(func() (listPage, error) {
+	return backoff.RetryNotifyWithData(func() (listPage, error) {
 		raw, err := p.api.get(ctx, c)
 		if err == nil {
 			var page listPage
@@ -62,7 +65,9 @@ func (p pages) one(ctx context.Context, c call) (listPage, error) {
 			return listPage{}, backoff.Permanent(err)
 		}
 		return listPage{}, err
-	}, backoff.WithContext(growing, ctx))
+	}, backoff.WithContext(growing, ctx), func(err error, pause time.Duration) {
+		p.log.WarnContext(ctx, "stripe did not list a page and is asked again", "error", err, "again_in", pause)
+	})
 }
 
 // rest waits, and reports whether the context still lives.
