@@ -168,7 +168,7 @@ func TestARestartOfPostgresLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	s := siteOn(t, pool, subscriptions.Policy{})
-	sh := s.open(shopOptions{workers: 2})
+	sh := s.open(shopOptions{workers: 2, lease: crashLease})
 	for range 5 {
 		sh.subscribe(stripetest.SubscribeParams{})
 	}
