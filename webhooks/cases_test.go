@@ -38,6 +38,10 @@ func TestADisputeIsNotedAndHoldsWhereThePolicySaysSo(t *testing.T) {
 			if r := sh.last(sub.ID); r.Active != c.while || r.Disputed == c.inquiry {
 				t.Errorf("while it is open: %+v", r)
 			}
+			concerns, err := sh.ledger.Concerns(t.Context(), time.Now())
+			if sh.ok(err); (concerns.Disputed == 1) == c.inquiry {
+				t.Errorf("while it is open the concerns are %+v", concerns)
+			}
 			sh.ok(sh.CloseDispute(dispute.ID, c.won))
 			sh.deliver()
 			r := sh.last(sub.ID)
@@ -276,6 +280,10 @@ func TestAFaultOfHeadroomsOwnIsGivenUpWithItsReason(t *testing.T) {
 	sh.wantOutcome("customer.subscription.updated", "dead", "it belongs to workspace "+sh.workspace)
 	if stats := sh.workers[0].Stats(); stats.Dead != 1 || stats.Retries != 7 {
 		t.Errorf("stats are %+v", stats)
+	}
+	concerns, err := sh.ledger.Concerns(t.Context(), time.Now())
+	if sh.ok(err); concerns.Dead != 1 || concerns.DeadSubscriptions != 1 {
+		t.Errorf("concerns are %+v", concerns)
 	}
 	_, err = sh.pool.Exec(t.Context(), `UPDATE stripe_mappings SET workspace_id = $1`, sh.workspace)
 	sh.ok(err)

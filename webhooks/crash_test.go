@@ -26,6 +26,9 @@ import (
 // step that the variable names.
 const stepVariable = "HEADROOM_TEST_STEP"
 
+// crashLease is how long a look-up stays that of a process that was killed.
+const crashLease = time.Second
+
 // untilKilled returns the exit code of a process that was not killed in time.
 func untilKilled(getenv func(string) string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), settling)
@@ -50,6 +53,7 @@ func untilKilled(getenv func(string) string) int {
 		Ledger: ledger, Store: subscriptions.NewStore(pool, subscriptions.StoreOptions{}), API: api,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
+	w.LeaseFor(crashLease)
 	w.KillAt(getenv(stepVariable))
 	if err := w.Run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -116,7 +120,7 @@ func TestAKillAtAnyStepLosesNothingAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// hurry makes due at once what a killed process had, as it is in ten seconds.
+// hurry makes due at once what a killed process had, as it is after its lease.
 func (sh *shop) hurry() {
 	sh.Helper()
 	for _, table := range []string{"stripe_sync_requests", "stripe_events"} {
@@ -164,7 +168,7 @@ func TestARestartOfPostgresLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	s := siteOn(t, pool, subscriptions.Policy{})
-	sh := s.open(shopOptions{workers: 2})
+	sh := s.open(shopOptions{workers: 2, lease: crashLease})
 	for range 5 {
 		sh.subscribe(stripetest.SubscribeParams{})
 	}

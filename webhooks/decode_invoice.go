@@ -16,24 +16,18 @@ const (
 
 // invoiceObject is an invoice as Stripe has it at one moment.
 type invoiceObject struct {
-	ID         string
-	CustomerID string
+	ID string
 	// SubscriptionID is empty for an invoice that is about none.
 	SubscriptionID string
-	Livemode       bool
 	Status         string
 	// Paid is true for what cost nothing, was covered by credit or paid elsewhere too.
 	Paid bool
 	// PaidAt is when it became so, nil if that is not said.
 	PaidAt *time.Time
-	// BillingReason is for people. It does not tell a renewal.
-	BillingReason string
 	// Attempts counts payments that were tried; Attempted is whether any was.
 	Attempts  int64
 	Attempted bool
-	AmountDue int64
 	Created   time.Time
-	ChargeID  string
 	Lines     []invoiceLine
 	// MoreLines means that the object lists some of its lines only: ask for the rest.
 	MoreLines bool
@@ -60,13 +54,11 @@ func decodeInvoice(raw json.RawMessage) (invoiceObject, error) {
 		return invoiceObject{}, err
 	}
 	i := invoiceObject{
-		CustomerID: o.id("customer"), Livemode: o.isTrue("livemode"), BillingReason: o.text("billing_reason"),
-		Attempted: o.isTrue("attempted"), ChargeID: o.id("charge"),
+		Attempted: o.isTrue("attempted"),
 		PaidAt:    o.object("status_transitions").instant("paid_at"),
 		MoreLines: o.object("lines").isTrue("has_more"),
 	}
 	i.Attempts, _ = o.number("attempt_count")
-	i.AmountDue, _ = o.number("amount_due")
 	if i.ID, err = o.required("id"); err != nil {
 		return invoiceObject{}, err
 	}

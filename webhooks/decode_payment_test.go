@@ -26,35 +26,35 @@ func TestWhatIsReadOfPayments(t *testing.T) {
 	for name, c := range map[string]struct{ got, want any }{
 		"a refunded charge": {
 			decoded(t, webhooks.DecodeCharge, `{"id":"ch_1","customer":"cus_acme","invoice":{"id":"in_feb"},"payment_intent":"pi_1","livemode":true,"amount":7500,"amount_refunded":2500,"refunded":false,"disputed":true}`),
-			webhooks.ChargeObject{ID: "ch_1", CustomerID: "cus_acme", InvoiceID: "in_feb", PaymentIntentID: "pi_1", Livemode: true, Amount: 7500, AmountRefunded: 2500, Disputed: true},
+			webhooks.ChargeObject{ID: "ch_1", InvoiceID: "in_feb", AmountRefunded: 2500},
 		},
 		"a charge of basil": {
 			decoded(t, webhooks.DecodeCharge, `{"id":"ch_1","payment_intent":{"id":"pi_1"},"refunded":true}`),
-			webhooks.ChargeObject{ID: "ch_1", PaymentIntentID: "pi_1", Refunded: true},
+			webhooks.ChargeObject{ID: "ch_1"},
 		},
 		"a refund": {
 			decoded(t, webhooks.DecodeRefund, `{"id":"re_1","charge":"ch_1","payment_intent":null,"status":"succeeded","amount":100}`),
-			webhooks.RefundObject{ID: "re_1", ChargeID: "ch_1", Status: "succeeded", Amount: 100},
+			webhooks.RefundObject{ID: "re_1", ChargeID: "ch_1"},
 		},
 		"a dispute that has the money": {
 			decoded(t, webhooks.DecodeDispute, `{"id":"dp_1","charge":"ch_1","livemode":true,"status":"needs_response","reason":"fraudulent","amount":7500,"created":1769904000,"balance_transactions":[{"amount":-7500}]}`),
-			webhooks.DisputeObject{ID: "dp_1", ChargeID: "ch_1", Livemode: true, Status: "needs_response", Reason: "fraudulent", Amount: 7500, Withdrawn: 7500, Created: february.Start},
+			webhooks.DisputeObject{ID: "dp_1", ChargeID: "ch_1", Status: "needs_response", Withdrawn: 7500},
 		},
 		"a dispute that was won": {
 			decoded(t, webhooks.DecodeDispute, `{"id":"dp_1","charge":"ch_1","status":"won","balance_transactions":[{"amount":-7500},{"amount":7500}]}`),
 			webhooks.DisputeObject{ID: "dp_1", ChargeID: "ch_1", Status: "won"},
 		},
 		"a session": {
-			decoded(t, webhooks.DecodeSession, `{"id":"cs_1","livemode":true,"mode":"subscription","subscription":{"id":"sub_acme"},"customer":"cus_acme","client_reference_id":"acme","metadata":{"workspace_id":"acme"},"payment_status":"unpaid"}`),
-			webhooks.CheckoutSession{ID: "cs_1", Livemode: true, Mode: "subscription", SubscriptionID: "sub_acme", CustomerID: "cus_acme", ClientReferenceID: "acme", Metadata: map[string]string{"workspace_id": "acme"}, PaymentStatus: "unpaid"},
+			decoded(t, webhooks.DecodeSession, `{"id":"cs_1","livemode":true,"mode":"subscription","subscription":{"id":"sub_acme"},"customer":"cus_acme","client_reference_id":"acme","metadata":{"workspace_id":"acme","a":7,"b":null},"payment_status":"unpaid"}`),
+			webhooks.CheckoutSession{ID: "cs_1", SubscriptionID: "sub_acme", ClientReferenceID: "acme", Metadata: map[string]string{"workspace_id": "acme", "a": ""}},
 		},
 		"a customer that was deleted": {
 			decoded(t, webhooks.DecodeCustomer, `{"id":"cus_acme","deleted":true,"object":"customer"}`),
-			webhooks.CustomerObject{ID: "cus_acme", Deleted: true, Metadata: map[string]string{}},
+			webhooks.CustomerObject{ID: "cus_acme"},
 		},
 		"a customer of old": {
 			decoded(t, webhooks.DecodeCustomer, `{"id":"cus_acme","livemode":true,"test_clock":"clock_1","metadata":{"a":"b","c":null},"subscriptions":{"data":[{"id":"sub_a"},{"id":"sub_b"}]}}`),
-			webhooks.CustomerObject{ID: "cus_acme", Livemode: true, TestClock: "clock_1", Metadata: map[string]string{"a": "b"}, Subscriptions: []string{"sub_a", "sub_b"}},
+			webhooks.CustomerObject{ID: "cus_acme", Subscriptions: []string{"sub_a", "sub_b"}},
 		},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {

@@ -18,6 +18,10 @@
 //	 snapshot ───► subscriptions: insert, roll, amend or close; rows, pointer, news,
 //	               and the events' states, in one transaction
 //
+//	Sweep ─► Ledger    events that Stripe lists and that were never delivered
+//	Sync ──► Ledger    look-ups of subscriptions that are not as the rows say: what no
+//	                   event told of, and who subscribed before Headroom was there
+//
 // Three rules shape it. An event is stored before it is acknowledged, so that a
 // kill loses nothing. Events come late, twice and out of order, so that none is
 // applied: each is a hint that an object may have changed, and what is written

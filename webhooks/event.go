@@ -48,6 +48,11 @@ const (
 	StateDead = "dead"
 )
 
+// States are all states of an event, from the first that it is in.
+func States() []string {
+	return []string{StateReceived, StateDone, StateIgnored, StateUnmapped, StateParked, StateDead}
+}
+
 const (
 	// longestID bounds what Postgres indexes; Stripe's own ids stay below 255 bytes.
 	longestID   = 255

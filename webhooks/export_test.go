@@ -149,6 +149,9 @@ func (w *Worker) LookUp(ctx context.Context, key SyncKey, generation int64) erro
 // for the steps.
 func (w *Worker) KillAt(step string) { w.probe = killer(step) }
 
+// LeaseFor makes what this worker claims its own for so long.
+func (w *Worker) LeaseFor(d time.Duration) { w.lease = d }
+
 type killer string
 
 func (k killer) at(step string) {

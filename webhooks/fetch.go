@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -140,29 +141,41 @@ func (a *API) get(ctx context.Context, c call) (json.RawMessage, error) {
 // list asks for all pages of a list, newest first, and hands over each object until
 // that says to stop. An error is an *apiError, an *undecodable or the caller's.
 func (a *API) list(ctx context.Context, c call, each func(json.RawMessage) (more bool, err error)) error {
-	query := url.Values{"limit": {pageSize}}
-	for name, values := range c.query {
-		query[name] = values
-	}
-	for {
-		raw, err := a.get(ctx, call{account: c.account, path: c.path, query: query, version: c.version})
-		if err != nil {
-			return err
-		}
-		page, err := parsePage(c.path, raw)
-		if err != nil {
-			return err
-		}
+	ask := func(c call) (listPage, error) { return a.page(ctx, c) }
+	return walk(c, ask, func(page listPage) (bool, error) {
 		for _, object := range page.objects {
 			if more, err := each(object); err != nil || !more {
-				return err
+				return false, err
 			}
 		}
-		if !page.more || page.last == "" {
-			return nil
+		return true, nil
+	})
+}
+
+// walk asks for one page of a list after the other until there is none, or the caller
+// says to stop.
+func walk(c call, ask func(call) (listPage, error), each func(listPage) (more bool, err error)) error {
+	query := url.Values{"limit": {pageSize}}
+	maps.Copy(query, c.query)
+	c.query = query
+	for {
+		page, err := ask(c)
+		if err != nil {
+			return err
+		}
+		if more, err := each(page); err != nil || !more || !page.more || page.last == "" {
+			return err
 		}
 		query.Set("starting_after", page.last)
 	}
+}
+
+func (a *API) page(ctx context.Context, c call) (listPage, error) {
+	raw, err := a.get(ctx, c)
+	if err != nil {
+		return listPage{}, err
+	}
+	return parsePage(c.path, raw)
 }
 
 // listPage is one answer of a list.

@@ -38,45 +38,57 @@ func (w *Worker) fold(ctx context.Context, key syncKey) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	var (
-		sights   []sight
-		invoices = make(map[string]invoiceObject)
-		deleted  *time.Time
-		broken   error
-	)
+	t := told{invoices: make(map[string]invoiceObject)}
 	for _, p := range payloads {
-		switch p.objectKind {
-		case "subscription":
-			seen, err := w.seeSubscription(p)
-			if err != nil {
-				broken = err
-				if err := w.park(ctx, p, err); err != nil {
-					return finding{}, err
-				}
-				continue
+		if err := t.take(p); err != nil {
+			if err := w.park(ctx, p, err); err != nil {
+				return finding{}, err
 			}
-			sights = append(sights, seen)
-		case "invoice":
-			if err := w.seeInvoice(p, invoices); err != nil {
-				if err := w.park(ctx, p, err); err != nil {
-					return finding{}, err
-				}
-			}
-		case "customer":
-			deleted = &p.created
 		}
 	}
-	if len(sights) == 0 && broken != nil {
-		return finding{}, broken
+	return t.finding()
+}
+
+// told is what the payloads of a subscription say together.
+type told struct {
+	sights   []sight
+	invoices map[string]invoiceObject
+	// deleted is when its customer was, nil if it was not.
+	deleted *time.Time
+	// broken is why a payload of the subscription itself could not be read.
+	broken error
+}
+
+// take adds a payload. An error says why it cannot be read.
+func (t *told) take(p payload) error {
+	switch p.objectKind {
+	case "subscription":
+		seen, err := seeSubscription(p)
+		if err != nil {
+			t.broken = err
+			return err
+		}
+		t.sights = append(t.sights, seen)
+	case "invoice":
+		return seeInvoice(p, t.invoices)
+	case "customer":
+		t.deleted = &p.created
 	}
-	if len(sights) == 0 {
+	return nil
+}
+
+func (t *told) finding() (finding, error) {
+	switch {
+	case len(t.sights) == 0 && t.broken != nil:
+		return finding{}, t.broken
+	case len(t.sights) == 0:
 		return finding{}, errUnseen
 	}
-	f := finding{Subscription: newest(sights)}
-	if deleted != nil && !f.Subscription.ended() {
-		f.Subscription.Status, f.Subscription.EndedAt = subscriptions.StatusCanceled, deleted
+	f := finding{Subscription: newest(t.sights)}
+	if t.deleted != nil && !f.Subscription.ended() {
+		f.Subscription.Status, f.Subscription.EndedAt = subscriptions.StatusCanceled, t.deleted
 	}
-	for _, invoice := range invoices {
+	for _, invoice := range t.invoices {
 		f.Invoices = append(f.Invoices, invoice)
 	}
 	return f, nil
@@ -113,7 +125,7 @@ func (w *Worker) park(ctx context.Context, p payload, why error) error {
 	return w.ledger.setState(ctx, w.ledger.pool, p.row, verdict{state: StateParked, reason: tidy(why.Error()), at: w.now().UTC()})
 }
 
-func (w *Worker) seeSubscription(p payload) (sight, error) {
+func seeSubscription(p payload) (sight, error) {
 	event, err := parseObject("", p.body)
 	if err != nil {
 		return sight{}, err
@@ -155,7 +167,7 @@ func overlay(object, previous jsonObject) map[string]json.RawMessage {
 	return was
 }
 
-func (w *Worker) seeInvoice(p payload, known map[string]invoiceObject) error {
+func seeInvoice(p payload, known map[string]invoiceObject) error {
 	event, err := parseObject("", p.body)
 	if err != nil {
 		return err

@@ -235,6 +235,22 @@ func table() map[string]lived {
 			}, scene: func(sh *shop, s stripetest.Subscription) { sh.ok(sh.PayInvoiceOutOfBand(s.LatestInvoice)) },
 			kinds: []string{"created"}, want: status("active", "paid"), active: true,
 		},
+		"a delayed payment is pending until it settles": {
+			before: func(sh *shop) stripetest.Subscription {
+				s := plain(sh)
+				sh.deliver()
+				sh.pay(stripetest.PaymentDelayed)
+				sh.pass(32 * aDay)
+				sh.deliver()
+				if r := sh.last(s.ID); r.Payment != "pending" || !r.Active {
+					sh.Errorf("before it settles the row is %+v", r)
+				}
+				return s
+			}, scene: func(sh *shop, s stripetest.Subscription) {
+				invoices := sh.Invoices(s.ID)
+				sh.ok(sh.SettlePayment(invoices[len(invoices)-1].ID, true))
+			}, kinds: []string{"created", "cycle"}, want: status("active", "paid"), active: true,
+		},
 		"a balance pays": {before: plain, scene: func(sh *shop, _ stripetest.Subscription) {
 			sh.pay(stripetest.PaymentDeclines)
 			sh.ok(sh.Credit(sh.customer, 100_000))

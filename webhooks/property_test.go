@@ -22,7 +22,7 @@ var (
 )
 
 const (
-	propertyTime = 12 * time.Second
+	propertyTime = 6 * time.Second
 	lanes        = 2
 )
 

@@ -119,6 +119,8 @@ type shopOptions struct {
 	account string
 	pause   time.Duration
 	version stripetest.Version
+	// lease is the worker's own if 0.
+	lease time.Duration
 }
 
 // open starts workers and a door. The customer lives by a test clock, so that nothing
@@ -191,6 +193,9 @@ func (sh *shop) employ(o shopOptions) *webhooks.Worker {
 	w := webhooks.NewWorker(webhooks.WorkerOptions{
 		Ledger: ledger, Store: sh.store, API: sh.api, Pause: o.pause, Workers: 2, Log: slog.New(slog.NewJSONHandler(sh.log, nil)),
 	})
+	if o.lease > 0 {
+		w.LeaseFor(o.lease)
+	}
 	sh.workers = append(sh.workers, w)
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -220,23 +225,34 @@ func (sh *shop) deliver() {
 // settle waits until no look-up is due and no event without one.
 func (s *site) settle() {
 	s.Helper()
-	s.await("all is settled", func() bool {
-		return query[bool](s, s.pool, `SELECT NOT EXISTS (SELECT FROM stripe_sync_requests WHERE synced_generation < generation)
-			AND NOT EXISTS (SELECT FROM stripe_events WHERE state = 'received')`)
-	})
+	s.await("all is settled", func() bool { return settled(s, s.pool) })
+}
+
+func settled(t testing.TB, pool *pgxpool.Pool) bool {
+	t.Helper()
+	return query[bool](t, pool, `SELECT NOT EXISTS (SELECT FROM stripe_sync_requests WHERE synced_generation < generation)
+		AND NOT EXISTS (SELECT FROM stripe_events WHERE state = 'received')`)
 }
 
 func (s *site) await(what string, holds func() bool) {
 	s.Helper()
+	if !eventually(holds) {
+		s.Fatalf("waited in vain until %s: %s", what, s.stuck())
+	}
+}
+
+// eventually reports whether something holds before a test may not wait any more.
+func eventually(holds func() bool) bool {
 	deadline, tick := time.After(settling), time.NewTicker(2*time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			s.Fatalf("waited in vain until %s: %s", what, s.stuck())
+			return false
 		}
 	}
+	return true
 }
 
 func (s *site) stuck() string {

@@ -75,7 +75,7 @@ func NewSweep(o SweepOptions) *Sweep {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Sweep{options: o, ledger: o.Ledger, pages: pages{o.API, listPause}, log: o.Log, now: o.Now}
+	return &Sweep{options: o, ledger: o.Ledger, pages: pages{o.API, listPause, o.Log}, log: o.Log, now: o.Now}
 }
 
 // SweepStats are what Run has done so far.

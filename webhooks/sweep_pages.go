@@ -2,7 +2,7 @@ package webhooks
 
 import (
 	"context"
-	"net/url"
+	"log/slog"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -22,47 +22,36 @@ type pages struct {
 	api *API
 	// pause is kept between two pages.
 	pause time.Duration
+	// log hears of each page that is asked for again.
+	log *slog.Logger
 }
 
 // each hands over a list page by page, newest first, until the caller says to stop. A
 // page that is refused for its rate, or fails otherwise than for good, is asked for
 // again with growing pauses.
 func (p pages) each(ctx context.Context, c call, each func(listPage) (more bool, err error)) error {
-	query := url.Values{"limit": {pageSize}}
-	for name, values := range c.query {
-		query[name] = values
+	first := true
+	ask := func(c call) (listPage, error) {
+		if !first && !rest(ctx, p.pause) {
+			return listPage{}, ctx.Err()
+		}
+		first = false
+		return p.one(ctx, c)
 	}
-	c.query = query
-	for {
-		page, err := p.one(ctx, c)
-		if err != nil {
-			return err
-		}
-		if more, err := each(page); err != nil || !more || !page.more || page.last == "" {
-			return err
-		}
-		query.Set("starting_after", page.last)
-		if !rest(ctx, p.pause) {
-			return ctx.Err()
-		}
-	}
+	return walk(c, ask, each)
 }
 
 func (p pages) one(ctx context.Context, c call) (listPage, error) {
 	growing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(busyPause), backoff.WithMaxElapsedTime(busyPatience))
-	return backoff.RetryWithData(func() (listPage, error) {
-		raw, err := p.api.get(ctx, c)
-		if err == nil {
-			var page listPage
-			if page, err = parsePage(c.path, raw); err == nil {
-				return page, nil
-			}
-		}
-		if !isFault(err, faultBusy) {
+	return backoff.RetryNotifyWithData(func() (listPage, error) {
+		page, err := p.api.page(ctx, c)
+		if err != nil && !isFault(err, faultBusy) {
 			return listPage{}, backoff.Permanent(err)
 		}
-		return listPage{}, err
-	}, backoff.WithContext(growing, ctx))
+		return page, err
+	}, backoff.WithContext(growing, ctx), func(err error, pause time.Duration) {
+		p.log.WarnContext(ctx, "stripe did not list a page and is asked again", "error", err, "again_in", pause)
+	})
 }
 
 // rest waits, and reports whether the context still lives.

@@ -99,7 +99,7 @@ func NewSync(o SyncOptions) *Sync {
 		pause = 0
 	}
 	return &Sync{
-		options: o, ledger: o.Ledger, store: o.Store, pages: pages{o.API, pause},
+		options: o, ledger: o.Ledger, store: o.Store, pages: pages{o.API, pause, o.Log},
 		catalog: &catalog{store: o.Store}, log: o.Log, now: o.Now,
 	}
 }

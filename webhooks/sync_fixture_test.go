@@ -188,23 +188,13 @@ func (o *office) flush() {
 // idle waits until nothing is left to look up.
 func (o *office) idle() {
 	o.Helper()
-	o.eventually("every look-up is over", func() bool {
-		return query[int](o, o.pool, `SELECT (SELECT count(*) FROM stripe_sync_requests WHERE synced_generation < generation)
-			+ (SELECT count(*) FROM stripe_events WHERE state = 'received')`) == 0
-	})
+	o.eventually("every look-up is over", func() bool { return settled(o, o.pool) })
 }
 
 func (o *office) eventually(what string, is func() bool) {
 	o.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(30 * time.Second)
-	for !is() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			o.Fatalf("not in time: %s", what)
-		}
+	if !eventually(is) {
+		o.Fatalf("not in time: %s", what)
 	}
 }
 

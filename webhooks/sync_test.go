@@ -209,7 +209,7 @@ func TestAComparisonBearsARateLimitAndFaults(t *testing.T) {
 // Interrupted half way and begun anew, an import comes to the same rows.
 func TestAnInterruptedImportGoesOn(t *testing.T) {
 	t.Parallel()
-	const size = 500
+	const size = 250
 	var straight, interrupted map[string]newestRow
 	// Each has a database of its own.
 	t.Run("straight", func(t *testing.T) {

@@ -50,12 +50,13 @@ type Concerns struct {
 	// was asked for.
 	Backlog       int64
 	OldestBacklog time.Duration
-	// UnmappedSubscriptions and ParkedSubscriptions wait for a person.
-	UnmappedSubscriptions, ParkedSubscriptions int64
+	// UnmappedSubscriptions, ParkedSubscriptions and DeadSubscriptions wait for a person.
+	UnmappedSubscriptions, ParkedSubscriptions, DeadSubscriptions int64
 	// Unresolved are rows none of whose prices is in the catalog, Several the workspaces
-	// with several live subscriptions of Stripe's, who may pay twice, and Overdue the
-	// rows whose period is over without news.
-	Unresolved, Several, Overdue int64
+	// with several live subscriptions of Stripe's, who may pay twice, Overdue the
+	// rows whose period is over without news, and Disputed those whose money a dispute
+	// has withdrawn.
+	Unresolved, Several, Overdue, Disputed int64
 }
 
 const concernsSQL = `SELECT
@@ -69,11 +70,13 @@ const concernsSQL = `SELECT
 	coalesce(@now::timestamptz - (SELECT min(requested_at) FROM stripe_sync_requests WHERE synced_generation < generation), '0'),
 	(SELECT count(*) FROM stripe_sync_requests WHERE outcome = 'unmapped'),
 	(SELECT count(*) FROM stripe_sync_requests WHERE outcome = 'parked'),
+	(SELECT count(*) FROM stripe_sync_requests WHERE outcome = 'dead'),
 	(SELECT count(*) FROM subscriptions WHERE closed_at IS NULL AND plan_unresolved),
 	(SELECT count(*) FROM (SELECT FROM subscriptions
 		WHERE closed_at IS NULL AND source = 'stripe' AND status IN ('active', 'trialing', 'past_due')
 		GROUP BY workspace_id HAVING count(*) > 1) several),
-	(SELECT count(*) FROM subscriptions WHERE closed_at IS NULL AND overdue_since IS NOT NULL)`
+	(SELECT count(*) FROM subscriptions WHERE closed_at IS NULL AND overdue_since IS NOT NULL),
+	(SELECT count(*) FROM subscriptions WHERE closed_at IS NULL AND disputed)`
 
 // Concerns counts what is not as it should be. It counts no events that are settled, of
 // which there may be millions.
@@ -84,7 +87,8 @@ func (l *Ledger) Concerns(ctx context.Context, now time.Time) (Concerns, error) 
 	}
 	c, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (c Concerns, err error) {
 		return c, row.Scan(&c.Received, &c.Unmapped, &c.Parked, &c.Dead, &c.OldestUnmapped, &c.OldestParked,
-			&c.Backlog, &c.OldestBacklog, &c.UnmappedSubscriptions, &c.ParkedSubscriptions, &c.Unresolved, &c.Several, &c.Overdue)
+			&c.Backlog, &c.OldestBacklog, &c.UnmappedSubscriptions, &c.ParkedSubscriptions, &c.DeadSubscriptions,
+			&c.Unresolved, &c.Several, &c.Overdue, &c.Disputed)
 	})
 	if err != nil {
 		return Concerns{}, fmt.Errorf("count what waits: %w", err)

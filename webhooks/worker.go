@@ -74,6 +74,8 @@ type Worker struct {
 	more  chan struct{}
 	news  *versions
 	probe probe
+	// lease is the constant but in a test.
+	lease time.Duration
 }
 
 // NewWorker makes a Worker. It does not talk to anybody yet.
@@ -93,7 +95,7 @@ func NewWorker(o WorkerOptions) *Worker {
 	return &Worker{
 		options: o, ledger: o.Ledger, store: o.Store, api: o.API, log: o.Log, now: o.Now,
 		catalog: &catalog{store: o.Store}, more: make(chan struct{}, o.Workers),
-		news: &versions{log: o.Log}, probe: unwatched{},
+		news: &versions{log: o.Log}, probe: unwatched{}, lease: lease,
 	}
 }
 

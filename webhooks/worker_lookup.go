@@ -30,7 +30,7 @@ const claimSQL = `UPDATE stripe_sync_requests r SET next_attempt_at = @until
 	WHERE (r.account, r.livemode, r.subscription_id) = (due.account, due.livemode, due.subscription_id)
 	RETURNING r.account, r.livemode, r.subscription_id, r.generation, r.attempts, r.cause`
 
-func (l *Ledger) claim(ctx context.Context, now time.Time) (*lookup, error) {
+func (l *Ledger) claim(ctx context.Context, now time.Time, lease time.Duration) (*lookup, error) {
 	rows, err := l.pool.Query(ctx, claimSQL, pgx.NamedArgs{"now": now, "until": now.Add(lease)})
 	if err != nil {
 		return nil, fmt.Errorf("claim a look-up: %w", err)
@@ -49,7 +49,7 @@ func (l *Ledger) claim(ctx context.Context, now time.Time) (*lookup, error) {
 // oneLookup takes a look-up that is due and carries it out, and reports whether there
 // was one. An error is one of the database.
 func (w *Worker) oneLookup(ctx context.Context) (bool, error) {
-	j, err := w.ledger.claim(ctx, w.now().UTC())
+	j, err := w.ledger.claim(ctx, w.now().UTC(), w.lease)
 	if err != nil || j == nil {
 		return false, err
 	}

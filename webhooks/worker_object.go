@@ -42,7 +42,7 @@ const claimObjectSQL = `UPDATE stripe_events e SET next_attempt_at = @until
 	WHERE e.id = due.id
 	RETURNING e.id, e.account, e.livemode, e.type, e.object_id, e.customer_id, e.attempts, e.body`
 
-func (l *Ledger) claimObject(ctx context.Context, now time.Time) (*objectEvent, error) {
+func (l *Ledger) claimObject(ctx context.Context, now time.Time, lease time.Duration) (*objectEvent, error) {
 	rows, err := l.pool.Query(ctx, claimObjectSQL, pgx.NamedArgs{"now": now, "until": now.Add(lease)})
 	if err != nil {
 		return nil, fmt.Errorf("claim an event: %w", err)
@@ -71,7 +71,7 @@ func (l *Ledger) claimObject(ctx context.Context, now time.Time) (*objectEvent, 
 // oneObject takes an event that is due, finds the subscriptions that it is about and
 // asks for them. It reports whether there was one; an error is one of the database.
 func (w *Worker) oneObject(ctx context.Context) (bool, error) {
-	e, err := w.ledger.claimObject(ctx, w.now().UTC())
+	e, err := w.ledger.claimObject(ctx, w.now().UTC(), w.lease)
 	if err != nil || e == nil {
 		return false, err
 	}

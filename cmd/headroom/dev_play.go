@@ -141,9 +141,16 @@ A small Stripe runs here too, which bills nobody. Have it renew, upgrade or fail
 
   %[9]s dev stripe renew %[10]s
 
+What it told Headroom, and that nothing is missing; both need the settings above too:
+
+  export HEADROOM_STRIPE_MODE=%[11]s HEADROOM_STRIPE_API_KEY=%[12]s HEADROOM_STRIPE_API_URL=%[13]s
+  %[9]s stripe events
+  %[9]s stripe sync
+
 Is it ready? http://%[8]s/readyz   What it counts: http://%[8]s/metrics
 `, d.config.NATSURL.Reveal(), topology.Requested(workspace), body, topology.Stream(schemas.StreamDecisions),
-		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr, shellWord(os.Args[0]), sceneWorkspace)
+		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr, shellWord(os.Args[0]), sceneWorkspace,
+		d.config.StripeMode, d.config.StripeAPIKey.Reveal(), d.config.StripeAPIURL)
 }
 
 // shellWord is the text as a shell reads one word.

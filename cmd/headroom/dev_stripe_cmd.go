@@ -19,7 +19,7 @@ type devStripeCmd struct {
 // Help says what the actions do.
 func (devStripeCmd) Help() string {
 	return "subscribe buys the cheapest plan that has a price, trial begins with 14 days for nothing, renew goes to the next period, upgrade and downgrade go one plan up or down, " +
-		"fail-payment renews and declines, recover-payment pays what is open, cancel ends at once, cancel-at-end with the period, and trial-end ends the trial now.\n\n" +
+		"fail-payment renews and declines, and once more lets Stripe try until it gives up and ends the subscription, recover-payment pays what is open, cancel ends at once, cancel-at-end with the period, and trial-end ends the trial now.\n\n" +
 		"Time passes for this workspace's subscription alone. Stripe's events are delivered, signed, to the running Headroom; what is printed then is the workspace as it is afterwards."
 }
 

@@ -25,7 +25,7 @@ func TestDevStripePlaysASubscription(t *testing.T) {
 		shows             []string
 	}{
 		{"subscribe", "ws_played", []string{"stripe tells customer.subscription.created", "pro (revision 1)", "(stripe, active)"}},
-		{"renew", "ws_played", []string{"stripe tells invoice.paid", "cycle"}},
+		{"renew", "ws_played", []string{"stripe tells invoice.paid", "cycle", "(on a test clock)"}},
 		{"upgrade", "ws_played", []string{"stripe tells customer.subscription.updated", "enterprise (revision 1)"}},
 		{"downgrade", "ws_played", []string{"stripe tells customer.subscription.updated", "plan          pro (revision 1)"}},
 		{"fail-payment", "ws_played", []string{"stripe tells invoice.payment_failed", "(stripe, past_due)"}},

@@ -72,6 +72,7 @@ type concernsCollector struct {
 	ledger                               *webhooks.Ledger
 	events, eventAge, backlog, backlogOf *prometheus.Desc
 	waiting, unresolved, several, late   *prometheus.Desc
+	disputed                             *prometheus.Desc
 }
 
 func newConcernsCollector(ledger *webhooks.Ledger) *concernsCollector {
@@ -88,12 +89,13 @@ func newConcernsCollector(ledger *webhooks.Ledger) *concernsCollector {
 		unresolved: described("plan_unresolved", "Open subscriptions none of whose prices is in the catalog."),
 		several:    described("workspaces_several_subscriptions", "Workspaces with several live subscriptions of Stripe's, who may pay twice."),
 		late:       described("subscriptions_overdue", "Open subscriptions whose period is over without news of the next one."),
+		disputed:   described("subscriptions_disputed", "Open subscriptions whose money a dispute has withdrawn."),
 	}
 }
 
 // Describe is that of prometheus.Collector.
 func (c *concernsCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.events, c.eventAge, c.backlog, c.backlogOf, c.waiting, c.unresolved, c.several, c.late} {
+	for _, d := range []*prometheus.Desc{c.events, c.eventAge, c.backlog, c.backlogOf, c.waiting, c.unresolved, c.several, c.late, c.disputed} {
 		descriptions <- d
 	}
 }
@@ -119,7 +121,9 @@ func (c *concernsCollector) Collect(found chan<- prometheus.Metric) {
 	gauge(c.backlogOf, max(is.OldestBacklog, 0).Seconds())
 	gauge(c.waiting, float64(is.UnmappedSubscriptions), webhooks.StateUnmapped)
 	gauge(c.waiting, float64(is.ParkedSubscriptions), webhooks.StateParked)
+	gauge(c.waiting, float64(is.DeadSubscriptions), webhooks.StateDead)
 	gauge(c.unresolved, float64(is.Unresolved))
 	gauge(c.several, float64(is.Several))
 	gauge(c.late, float64(is.Overdue))
+	gauge(c.disputed, float64(is.Disputed))
 }

@@ -15,7 +15,7 @@ const eventsPage = 1000
 
 // stripeEventsCmd lists events.
 type stripeEventsCmd struct {
-	State string `enum:",received,done,ignored,unmapped,parked,dead" default:"" placeholder:"S" help:"Only those in this state: received, done, ignored, unmapped, parked or dead."`
+	State string `placeholder:"S" help:"Only those in this state: received, done, ignored, unmapped, parked or dead."`
 	Limit int    `default:"100" placeholder:"N" help:"How many at most; ${default} unless given."`
 	All   bool   `help:"All of them, however many."`
 	output
@@ -30,8 +30,12 @@ func (stripeEventsCmd) Help() string {
 
 // Run prints the events.
 func (c *stripeEventsCmd) Run(ctx context.Context, p *program) error {
-	if c.Limit < 1 {
+	states := webhooks.States()
+	switch {
+	case c.Limit < 1:
 		return &usageError{Err: fmt.Errorf("--limit %d: must be at least 1", c.Limit)}
+	case c.State != "" && !slices.Contains(states, c.State):
+		return &usageError{Err: fmt.Errorf("--state %q: must be one of %s", c.State, strings.Join(states, ", "))}
 	}
 	return p.withStripe(ctx, false, func(a *admin, parts *stripeParts) error {
 		events, err := c.read(ctx, parts.ledger)

@@ -34,8 +34,11 @@ type subscriptionRow struct {
 	OverdueSince   *time.Time `json:"overdue_since,omitempty"`
 	CancelAt       *time.Time `json:"cancel_at"`
 	PlanUnresolved bool       `json:"plan_unresolved"`
-	ClosedAt       *time.Time `json:"closed_at"`
-	PreviousID     *string    `json:"previous_id"`
+	Disputed       bool       `json:"disputed,omitempty"`
+	// On a test clock the period may be anywhere.
+	TestClock  bool       `json:"test_clock,omitempty"`
+	ClosedAt   *time.Time `json:"closed_at"`
+	PreviousID *string    `json:"previous_id"`
 }
 
 // rowOf is nil for no subscription.
@@ -49,6 +52,7 @@ func rowOf(s *subscriptions.Subscription) *subscriptionRow {
 		PlanKey: s.PlanKey, PlanRevision: s.PlanRevision, PeriodStart: s.PeriodStart, PeriodEnd: s.PeriodEnd,
 		UsageEpoch: s.UsageEpoch, Interval: s.Interval.String(), BillingStart: s.Billing.Start, BillingEnd: s.Billing.End,
 		AfterTrial: s.AfterTrial, UnpaidSince: s.UnpaidSince, OverdueSince: s.OverdueSince, CancelAt: s.CancelAt, ClosedAt: s.ClosedAt, PreviousID: s.PreviousID,
+		PlanUnresolved: s.PlanUnresolved, Disputed: s.Disputed, TestClock: s.TestClock,
 	}
 }
 
@@ -82,6 +86,12 @@ func (r *subscriptionRow) ahead() [][2]string {
 		if at.at != nil {
 			pairs = append(pairs, [2]string{at.name, instant(*at.at)})
 		}
+	}
+	if r.PlanUnresolved {
+		pairs = append(pairs, [2]string{"unresolved", "none of its prices is in the catalog; the last plan stays"})
+	}
+	if r.Disputed {
+		pairs = append(pairs, [2]string{"disputed", "its money is withdrawn"})
 	}
 	return pairs
 }

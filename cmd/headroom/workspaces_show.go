@@ -135,7 +135,7 @@ func (v workspaceView) print(p *program) error {
 	if v.Pinned != nil {
 		pairs = append(pairs, [2]string{"pinned", v.Pinned.Source + " " + v.Pinned.SourceID})
 	}
-	pairs = append(pairs, [2]string{"period", instant(v.PeriodStart) + " to " + instant(v.PeriodEnd)})
+	pairs = append(pairs, [2]string{"period", v.periodText()})
 	if v.Subscription != nil {
 		pairs = append(pairs, v.Subscription.ahead()...)
 	}
@@ -168,6 +168,15 @@ func (v workspaceView) print(p *program) error {
 		}
 	}
 	return printHistory(p.stdout, v.Subscriptions)
+}
+
+// periodText is the period that decisions are measured against. One on a test clock is
+// shown as it is there; decisions have it reach to today.
+func (v workspaceView) periodText() string {
+	if s := v.Subscription; s != nil && s.TestClock {
+		return instant(s.PeriodStart) + " to " + instant(s.PeriodEnd) + " (on a test clock)"
+	}
+	return instant(v.PeriodStart) + " to " + instant(v.PeriodEnd)
 }
 
 func quotaText(interval string) string {

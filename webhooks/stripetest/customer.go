@@ -89,18 +89,6 @@ func (s *Stripe) Credit(customer string, amount int64) error {
 	return nil
 }
 
-// SetCustomerMetadata sets values of a customer's metadata; an empty one is taken out.
-func (s *Stripe) SetCustomerMetadata(customer string, values map[string]string) error {
-	s.enter()
-	defer s.leave()
-	c, err := s.customer(customer)
-	if err != nil {
-		return err
-	}
-	s.changeCustomer(c, func() { c.Metadata = merged(c.Metadata, values) })
-	return nil
-}
-
 // DeleteCustomer deletes a customer and cancels its subscriptions at once, as Stripe
 // does. The subscriptions can still be read.
 func (s *Stripe) DeleteCustomer(id string) error {

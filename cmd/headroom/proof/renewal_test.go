@@ -88,6 +88,7 @@ type billing struct {
 	*house
 	stripe   *stripetest.Stripe
 	endpoint *stripetest.Endpoint
+	lookups  *webhooks.Ledger
 }
 
 // bill has the renewing plan sold, and its buyers followed.
@@ -115,6 +116,7 @@ func (h *house) bill() *billing {
 	if err != nil {
 		h.Fatal(err)
 	}
+	b.lookups = ledger
 	door, err := webhooks.NewDoor(webhooks.DoorOptions{
 		Secrets: []string{renewingSign}, Ledger: ledger, Log: schematest.Logger(h), Now: time.Now,
 	})
