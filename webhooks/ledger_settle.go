@@ -96,12 +96,17 @@ type settlement struct {
 	verdict    verdict
 }
 
+// waitingSQL are the events that a look-up settles: those that wait for a price are among
+// them, for as long as their subscription has none.
+const waitingSQL = `(e.state IN ('` + StateReceived + `', '` + StateUnmapped + `')
+			OR e.state = '` + StateParked + `' AND e.reason LIKE '` + unresolved + `%')`
+
 // lockEventsSQL makes look-ups of two subscriptions that share an event settle one
 // after the other: at once, each would find the other not synced yet.
 const lockEventsSQL = `SELECT FROM stripe_events e JOIN stripe_event_subscriptions c ON c.event = e.id
 	WHERE c.subscription_id = @subscription AND c.generation <= @generation
 		AND e.account = @account AND e.livemode = @livemode
-		AND e.state IN ('` + StateReceived + `', '` + StateUnmapped + `')
+		AND ` + waitingSQL + `
 	ORDER BY e.id FOR UPDATE OF e`
 
 const settleSQL = `UPDATE stripe_events e
@@ -110,7 +115,7 @@ const settleSQL = `UPDATE stripe_events e
 	FROM stripe_event_subscriptions c
 	WHERE c.event = e.id AND c.subscription_id = @subscription AND c.generation <= @generation
 		AND e.account = @account AND e.livemode = @livemode
-		AND e.state IN ('` + StateReceived + `', '` + StateUnmapped + `')
+		AND ` + waitingSQL + `
 		AND NOT EXISTS (
 			SELECT FROM stripe_event_subscriptions o
 			JOIN stripe_sync_requests r ON r.account = e.account AND r.livemode = e.livemode

@@ -77,6 +77,7 @@ func (w *Worker) traceDispute(ctx context.Context, e objectEvent) (trace, error)
 		return trace{}, err
 	}
 	c := dispute.claim(invoice)
+	c.Told = !w.api.serves(e.key.Livemode)
 	t.claim = &c
 	return t, nil
 }

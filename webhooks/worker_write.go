@@ -70,6 +70,15 @@ func (w *Worker) writeIn(ctx context.Context, tx pgx.Tx, d deed) (conclusion, er
 	if err != nil {
 		return c, err
 	}
+	if owner.workspace == "" || owner.learned != "" {
+		// Whoever maps the customer at this moment is waited for, or waits.
+		if err := lockCustomer(ctx, tx, d.key, o.CustomerID); err != nil {
+			return c, err
+		}
+		if owner, err = ownerOf(ctx, tx, d.key, d.finding); err != nil {
+			return c, err
+		}
+	}
 	workspace, learned, err := owner.keep(ctx, tx, d.key)
 	if err != nil {
 		return c, err
@@ -184,7 +193,8 @@ func (w *Worker) concludeIn(ctx context.Context, tx pgx.Tx, j lookup, c conclusi
 	}
 	_, err = tx.Exec(ctx, `UPDATE stripe_sync_requests SET outcome = @outcome, reason = @reason,
 			customer_id = coalesce(nullif(@customer, ''), customer_id)
-		WHERE account = @account AND livemode = @livemode AND subscription_id = @subscription`, args)
+		WHERE account = @account AND livemode = @livemode AND subscription_id = @subscription
+			AND synced_generation <= @generation`, args)
 	if err != nil {
 		return fmt.Errorf("note what the look-up of subscription %s came to: %w", j.key.SubscriptionID, err)
 	}
