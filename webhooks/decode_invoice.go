@@ -67,7 +67,7 @@ func decodeInvoice(raw json.RawMessage) (invoiceObject, error) {
 	}
 	i.Attempts, _ = o.number("attempt_count")
 	i.AmountDue, _ = o.number("amount_due")
-	if i.ID, err = o.required("id"); err != nil {
+	if i.ID, err = o.ownID(); err != nil {
 		return invoiceObject{}, err
 	}
 	created := o.instant("created")

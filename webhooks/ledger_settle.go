@@ -69,7 +69,7 @@ type verdict struct {
 // request already may be ended by Postgres as a deadlock.
 func (l *Ledger) settledThrough(ctx context.Context, q queryer, s settlement) error {
 	args := s.key.args()
-	args["generation"], args["state"], args["reason"] = s.generation, s.verdict.state, s.verdict.reason
+	args["generation"], args["state"], args["reason"] = s.generation, s.verdict.state, tidy(s.verdict.reason)
 	args["workspace"], args["at"] = s.verdict.workspace, s.verdict.at
 	if _, err := q.Exec(ctx, lockEventsSQL, args); err != nil {
 		return fmt.Errorf("lock the events of subscription %s: %w", s.key.SubscriptionID, err)
@@ -129,7 +129,7 @@ func (l *Ledger) setState(ctx context.Context, q queryer, row int64, v verdict) 
 	done, err := q.Exec(ctx, `UPDATE stripe_events
 		SET state = @state, reason = @reason, workspace_id = coalesce(nullif(@workspace, ''), workspace_id),
 			settled_at = `+settledAtSQL+` WHERE id = @row`,
-		pgx.NamedArgs{"row": row, "state": v.state, "reason": v.reason, "workspace": v.workspace, "at": v.at})
+		pgx.NamedArgs{"row": row, "state": v.state, "reason": tidy(v.reason), "workspace": v.workspace, "at": v.at})
 	if err != nil {
 		return fmt.Errorf("settle a stripe event: %w", err)
 	}

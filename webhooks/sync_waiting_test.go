@@ -77,7 +77,7 @@ func TestWhoMayPayTwiceIsCountedFromAnIndex(t *testing.T) {
 	s := newSite(t, subscriptions.Policy{})
 	tx, err := s.pool.Begin(t.Context())
 	s.ok(err)
-	defer func() { _ = tx.Rollback(context.Background()) }()
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	// An empty table is read as it is unless it costs more than it does.
 	_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`)
 	s.ok(err)

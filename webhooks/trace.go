@@ -169,7 +169,7 @@ func (w *Worker) invoiceOwner(ctx context.Context, key syncKey, id string) (stri
 		return "", fmt.Errorf("read events of invoice %s: %w", id, err)
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("no event has told of invoice %s yet", id)
+		return "", fmt.Errorf("%w: %s", errUntoldInvoice, id)
 	}
 	return found[0], nil
 }

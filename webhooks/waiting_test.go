@@ -70,7 +70,7 @@ func TestAMappingMadeDuringALookUpIsNotMissed(t *testing.T) {
 		w.OnceAt("written", func() {
 			go func() {
 				defer close(mapped)
-				_, fault = sh.ledger.Map(context.Background(), webhooks.Mapping{
+				_, fault = sh.ledger.Map(t.Context(), webhooks.Mapping{
 					WorkspaceID: sh.workspace, CustomerID: sub.Customer, Cause: "a test",
 				}, time.Now())
 			}()
@@ -112,12 +112,12 @@ func TestALookUpThatLandsLateLeavesTheOutcome(t *testing.T) {
 	w := webhooks.NewWorker(webhooks.WorkerOptions{Ledger: sh.ledger, Store: sh.store, API: sh.api})
 	tx, err := sh.pool.Begin(t.Context())
 	sh.ok(err)
-	defer func() { _ = tx.Rollback(context.Background()) }()
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	_, err = tx.Exec(t.Context(), `UPDATE stripe_sync_requests SET synced_generation = generation, outcome = 'done'`)
 	sh.ok(err)
 	over := make(chan error, 1)
 	go func() {
-		over <- w.LookUp(context.Background(), webhooks.SyncKey{SubscriptionID: sub.ID}, 1)
+		over <- w.LookUp(t.Context(), webhooks.SyncKey{SubscriptionID: sub.ID}, 1)
 	}()
 	sh.await("the old look-up waits", sh.blocked)
 	sh.ok(tx.Commit(t.Context()))

@@ -174,7 +174,7 @@ func (w *Worker) conclude(ctx context.Context, j lookup, c conclusion) error {
 func (w *Worker) concludeIn(ctx context.Context, tx pgx.Tx, j lookup, c conclusion) error {
 	args := j.key.args()
 	args["generation"], args["customer"] = j.generation, c.customer
-	args["outcome"], args["reason"] = c.verdict.state, c.verdict.reason
+	args["outcome"], args["reason"] = c.verdict.state, tidy(c.verdict.reason)
 	rows, err := tx.Query(ctx, `SELECT synced_generation < @generation FROM stripe_sync_requests
 		WHERE account = @account AND livemode = @livemode AND subscription_id = @subscription`, args)
 	if err != nil {
