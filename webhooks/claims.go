@@ -28,6 +28,8 @@ type claim struct {
 	Status string
 	// Amount is what was given back, or what a dispute has withdrawn now.
 	Amount int64
+	// Told is whether a payload says so, which may be an old one, and not Stripe itself.
+	Told bool `db:"-"`
 }
 
 // claims are those of one subscription, by kind and id.
@@ -47,19 +49,23 @@ func claimsOf(ctx context.Context, q queryer, key syncKey) (claims, error) {
 	return found, nil
 }
 
-// write stores how a claim stands now. What a payload says is only taken where it is no
-// step back: refunds grow, and a dispute that is closed stays closed.
+// write stores how a claim stands now, where it is no step back: refunds grow, and a
+// dispute goes from an inquiry over what is contested to its close. Of one that is
+// contested a payload that shows less of the money withdrawn is the older one.
 func (c claim) write(ctx context.Context, q queryer, key syncKey, now time.Time) error {
 	args := key.args()
 	args["kind"], args["id"], args["invoice"] = c.Kind, c.ID, c.InvoiceID
-	args["status"], args["amount"], args["at"] = c.Status, c.Amount, now
+	args["status"], args["amount"], args["at"], args["told"] = c.Status, c.Amount, now, c.Told
 	_, err := q.Exec(ctx, `INSERT INTO stripe_claims AS c
 			(account, livemode, kind, stripe_id, subscription_id, invoice_id, status, amount, updated_at)
 		VALUES (@account, @livemode, @kind, @id, @subscription, @invoice, @status, @amount, @at)
 		ON CONFLICT (account, livemode, kind, stripe_id) DO UPDATE
 			SET status = excluded.status, amount = excluded.amount, updated_at = excluded.updated_at
-			WHERE CASE c.kind WHEN '`+claimRefund+`' THEN excluded.amount > c.amount
-				ELSE c.status NOT IN ('won', 'lost', 'warning_closed') OR excluded.status IN ('won', 'lost', 'warning_closed') END`, args)
+			WHERE CASE WHEN c.kind = '`+claimRefund+`' THEN excluded.amount > c.amount
+				WHEN excluded.status IN `+closedSQL+` THEN true
+				WHEN c.status IN `+closedSQL+` THEN false
+				WHEN excluded.status LIKE 'warning_%' THEN c.status LIKE 'warning_%'
+				ELSE NOT @told OR excluded.amount >= c.amount END`, args)
 	if err != nil {
 		return fmt.Errorf("store %s %s: %w", c.Kind, c.ID, err)
 	}
@@ -90,6 +96,9 @@ func (all claims) note(ctx context.Context, tx pgx.Tx, store *subscriptions.Stor
 	}
 	return nil
 }
+
+// closedSQL are the statuses of a dispute that is over.
+const closedSQL = `('` + disputeWon + `', '` + disputeLost + `', 'warning_closed')`
 
 // The ends of a dispute.
 const (

@@ -59,7 +59,7 @@ func decodeInvoice(raw json.RawMessage) (invoiceObject, error) {
 		MoreLines: o.object("lines").isTrue("has_more"),
 	}
 	i.Attempts, _ = o.number("attempt_count")
-	if i.ID, err = o.required("id"); err != nil {
+	if i.ID, err = o.ownID(); err != nil {
 		return invoiceObject{}, err
 	}
 	created := o.instant("created")

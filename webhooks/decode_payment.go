@@ -102,6 +102,6 @@ func identified(path string, raw json.RawMessage) (jsonObject, string, error) {
 	if err != nil {
 		return jsonObject{}, "", err
 	}
-	id, err := o.required("id")
+	id, err := o.ownID()
 	return o, id, err
 }

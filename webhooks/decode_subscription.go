@@ -73,7 +73,7 @@ func decodeSubscription(raw json.RawMessage) (subscriptionObject, error) {
 
 // need reads what a subscription cannot be without.
 func (s *subscriptionObject) need(o jsonObject) (err error) {
-	if s.ID, err = o.required("id"); err != nil {
+	if s.ID, err = o.ownID(); err != nil {
 		return err
 	}
 	if s.Status, err = o.required("status"); err != nil {

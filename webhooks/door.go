@@ -21,6 +21,9 @@ const (
 	// what was not, and a request that hangs is worth nothing to it.
 	storePatience = 2 * time.Second
 	storePause    = 100 * time.Millisecond
+	// readPatience is how long a body may take to arrive: nobody has shown yet that it is
+	// Stripe's, and a process that ends waits for those who are inside.
+	readPatience = 5 * time.Second
 	// retryAfter is what a sender hears in seconds while nothing can be stored.
 	retryAfter = "5"
 )
@@ -118,6 +121,8 @@ func (d *Door) verified(w http.ResponseWriter, r *http.Request) (hit, *refusal) 
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+	// What has no connection of its own cannot be late.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readPatience))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	switch {

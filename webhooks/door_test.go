@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -212,5 +214,32 @@ func TestAModeThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := webhooks.NewLedger(nil, "both"); err == nil || !strings.Contains(err.Error(), "HEADROOM_STRIPE_MODE") {
 		t.Errorf("mode both: %v", err)
+	}
+}
+
+// Who sends a body that never ends is not waited for, and it needs no secret to try.
+func TestABodyThatDoesNotArriveIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, webhooks.ModeLive)
+	server := httptest.NewServer(h.door)
+	defer server.Close()
+	slow, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Close() }()
+	if _, err := io.WriteString(slow, "POST /webhooks/stripe HTTP/1.1\r\nHost: headroom\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.SetReadDeadline(time.Now().Add(settling)); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil {
+		t.Fatalf("no answer came: %v", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("answered %s", answer.Status)
 	}
 }

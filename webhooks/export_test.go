@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -52,6 +53,7 @@ const (
 	MaxBody       = maxBody
 	StorePatience = storePatience
 	WakeChannel   = wakeChannel
+	SeveralSQL    = severalSQL
 )
 
 // Path is where an undecodable object lacks something.
@@ -160,3 +162,22 @@ func (k killer) at(step string) {
 		select {}
 	}
 }
+
+// OnceAt has this worker do something when it passes a step for the first time.
+func (w *Worker) OnceAt(step string, do func()) { w.probe = &meeting{step: step, do: do} }
+
+type meeting struct {
+	step string
+	do   func()
+	once sync.Once
+}
+
+func (m *meeting) at(step string) {
+	if step == m.step {
+		m.once.Do(m.do)
+	}
+}
+
+// Considered is the catalog that unresolved subscriptions were held against last, -1 if
+// none was.
+func (w *Worker) Considered() int64 { return w.considered.Load() - 1 }

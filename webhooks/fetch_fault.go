@@ -60,7 +60,8 @@ func (a *API) fault(c call, err error) *apiError {
 		a.tally.failed.Add(1)
 	}
 	switch {
-	case e.status == http.StatusNotFound:
+	case e.status == http.StatusNotFound, said != nil && said.Code == stripe.ErrorCodeResourceMissing:
+		// Of an object that a parameter names Stripe says so with a 400.
 		e.fault = faultMissing
 	case e.status == http.StatusTooManyRequests, e.status == http.StatusConflict, e.status == http.StatusRequestTimeout:
 		e.fault = faultBusy

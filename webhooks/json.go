@@ -99,12 +99,21 @@ func (o jsonObject) text(field string) string {
 }
 
 // id is the id of what the field refers to, which may be expanded to the whole
-// object; empty without one.
+// object; empty without one that can be stored.
 func (o jsonObject) id(field string) string {
 	if id := o.text(field); id != "" {
-		return id
+		return storable(id)
 	}
-	return o.object(field).text("id")
+	return storable(o.object(field).text("id"))
+}
+
+// ownID is the object's own id, which has to be there.
+func (o jsonObject) ownID() (string, error) {
+	id, err := o.required("id")
+	if err == nil && !storableID(id) {
+		err = &undecodable{o.at("id"), "is none"}
+	}
+	return id, err
 }
 
 // truth is a boolean and whether it is one.

@@ -69,7 +69,7 @@ type verdict struct {
 // request already may be ended by Postgres as a deadlock.
 func (l *Ledger) settledThrough(ctx context.Context, q queryer, s settlement) error {
 	args := s.key.args()
-	args["generation"], args["state"], args["reason"] = s.generation, s.verdict.state, s.verdict.reason
+	args["generation"], args["state"], args["reason"] = s.generation, s.verdict.state, tidy(s.verdict.reason)
 	args["workspace"], args["at"] = s.verdict.workspace, s.verdict.at
 	if _, err := q.Exec(ctx, lockEventsSQL, args); err != nil {
 		return fmt.Errorf("lock the events of subscription %s: %w", s.key.SubscriptionID, err)
@@ -96,12 +96,17 @@ type settlement struct {
 	verdict    verdict
 }
 
+// waitingSQL are the events that a look-up settles: those that wait for a price are among
+// them, for as long as their subscription has none.
+const waitingSQL = `(e.state IN ('` + StateReceived + `', '` + StateUnmapped + `')
+			OR e.state = '` + StateParked + `' AND e.reason LIKE '` + unresolved + `%')`
+
 // lockEventsSQL makes look-ups of two subscriptions that share an event settle one
 // after the other: at once, each would find the other not synced yet.
 const lockEventsSQL = `SELECT FROM stripe_events e JOIN stripe_event_subscriptions c ON c.event = e.id
 	WHERE c.subscription_id = @subscription AND c.generation <= @generation
 		AND e.account = @account AND e.livemode = @livemode
-		AND e.state IN ('` + StateReceived + `', '` + StateUnmapped + `')
+		AND ` + waitingSQL + `
 	ORDER BY e.id FOR UPDATE OF e`
 
 const settleSQL = `UPDATE stripe_events e
@@ -110,7 +115,7 @@ const settleSQL = `UPDATE stripe_events e
 	FROM stripe_event_subscriptions c
 	WHERE c.event = e.id AND c.subscription_id = @subscription AND c.generation <= @generation
 		AND e.account = @account AND e.livemode = @livemode
-		AND e.state IN ('` + StateReceived + `', '` + StateUnmapped + `')
+		AND ` + waitingSQL + `
 		AND NOT EXISTS (
 			SELECT FROM stripe_event_subscriptions o
 			JOIN stripe_sync_requests r ON r.account = e.account AND r.livemode = e.livemode
@@ -124,7 +129,7 @@ func (l *Ledger) setState(ctx context.Context, q queryer, row int64, v verdict) 
 	done, err := q.Exec(ctx, `UPDATE stripe_events
 		SET state = @state, reason = @reason, workspace_id = coalesce(nullif(@workspace, ''), workspace_id),
 			settled_at = `+settledAtSQL+` WHERE id = @row`,
-		pgx.NamedArgs{"row": row, "state": v.state, "reason": v.reason, "workspace": v.workspace, "at": v.at})
+		pgx.NamedArgs{"row": row, "state": v.state, "reason": tidy(v.reason), "workspace": v.workspace, "at": v.at})
 	if err != nil {
 		return fmt.Errorf("settle a stripe event: %w", err)
 	}

@@ -79,6 +79,9 @@ func (l *Ledger) mapIn(ctx context.Context, tx pgx.Tx, m Mapping, now time.Time)
 	key := syncKey{Account: m.Account, Livemode: m.Livemode, SubscriptionID: m.SubscriptionID}
 	var asked int64
 	if m.CustomerID != "" {
+		if err := lockCustomer(ctx, tx, key, m.CustomerID); err != nil {
+			return 0, err
+		}
 		if _, err := tx.Exec(ctx, insertMappingSQL+` DO UPDATE SET workspace_id = excluded.workspace_id, cause = excluded.cause`,
 			m.args(mapsCustomer, m.CustomerID)); err != nil {
 			return 0, err
@@ -144,6 +147,18 @@ func mapped(ctx context.Context, q queryer, args pgx.NamedArgs) (string, error) 
 		return "", nil
 	}
 	return found[0], nil
+}
+
+// lockCustomer keeps others from mapping a customer, or from finding that it is not, until
+// the transaction ends: each would not see what the other does, and a subscription would
+// wait for a mapping that is there. It comes before any event or request is locked.
+func lockCustomer(ctx context.Context, tx pgx.Tx, key syncKey, customer string) error {
+	args := key.args()
+	args["customer"] = customer
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('stripe customer'), hashtext(concat_ws(' ', @account::text, @livemode::bool, @customer::text)))`, args); err != nil {
+		return fmt.Errorf("lock customer %s: %w", customer, err)
+	}
+	return nil
 }
 
 // askWaiting asks again for the subscriptions of a customer that wait for a workspace.

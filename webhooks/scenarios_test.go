@@ -38,7 +38,7 @@ func (st *stream) latest(id string) string {
 
 func scenarios() []scenario {
 	yes, no := true, false
-	return []scenario{
+	return append(rareScenarios(), []scenario{
 		{name: "renewals", play: func(st *stream) {
 			st.begin(stripetest.SubscribeParams{})
 			for range 3 {
@@ -243,5 +243,5 @@ func scenarios() []scenario {
 			st.ok(st.CloseDispute(dispute.ID, st.random.IntN(2) == 0))
 			st.tick(aDay)
 		}},
-	}
+	}...)
 }

@@ -181,6 +181,12 @@ func (h byHand) RoundTrip(r *http.Request) (*http.Response, error) {
 // employ starts a worker with a ledger of its own, as another process has.
 func (sh *shop) employ(o shopOptions) *webhooks.Worker {
 	sh.Helper()
+	return sh.employOn(o, func(*webhooks.Worker) {})
+}
+
+// employOn is employ of a worker that is prepared first.
+func (sh *shop) employOn(o shopOptions, prepare func(*webhooks.Worker)) *webhooks.Worker {
+	sh.Helper()
 	ledger := sh.ledger
 	if len(sh.workers) > 0 {
 		var err error
@@ -196,6 +202,7 @@ func (sh *shop) employ(o shopOptions) *webhooks.Worker {
 	if o.lease > 0 {
 		w.LeaseFor(o.lease)
 	}
+	prepare(w)
 	sh.workers = append(sh.workers, w)
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup

@@ -1,11 +1,15 @@
 package webhooks_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/headroomhq/headroom/subscriptions"
 	"github.com/headroomhq/headroom/webhooks"
 	"github.com/headroomhq/headroom/webhooks/stripetest"
 )
@@ -64,4 +68,24 @@ func TestConcernsAreCountedAndGoAway(t *testing.T) {
 	}
 	o.flush()
 	o.eventually("all is as it should be", func() bool { return concerns() == webhooks.Concerns{} })
+}
+
+// At a scrape of the metrics no row of a subscription is read to count who may pay twice:
+// there may be a hundred thousand of them.
+func TestWhoMayPayTwiceIsCountedFromAnIndex(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, subscriptions.Policy{})
+	tx, err := s.pool.Begin(t.Context())
+	s.ok(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	// An empty table is read as it is unless it costs more than it does.
+	_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`)
+	s.ok(err)
+	rows, err := tx.Query(t.Context(), `EXPLAIN `+webhooks.SeveralSQL)
+	s.ok(err)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	s.ok(err)
+	if text := strings.Join(plan, "\n"); !strings.Contains(text, "subscriptions_live_of_stripe") {
+		t.Errorf("the plan is\n%s", text)
+	}
 }

@@ -154,7 +154,7 @@ func see(raw json.RawMessage) (seenSubscription, error) {
 	if err != nil {
 		return seenSubscription{}, err
 	}
-	id, err := o.required("id")
+	id, err := o.ownID()
 	if err != nil {
 		return seenSubscription{}, err
 	}

@@ -77,6 +77,7 @@ func (w *Worker) traceDispute(ctx context.Context, e objectEvent) (trace, error)
 		return trace{}, err
 	}
 	c := dispute.claim(invoice)
+	c.Told = !w.api.serves(e.key.Livemode)
 	t.claim = &c
 	return t, nil
 }
@@ -168,7 +169,7 @@ func (w *Worker) invoiceOwner(ctx context.Context, key syncKey, id string) (stri
 		return "", fmt.Errorf("read events of invoice %s: %w", id, err)
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("no event has told of invoice %s yet", id)
+		return "", fmt.Errorf("%w: %s", errUntoldInvoice, id)
 	}
 	return found[0], nil
 }

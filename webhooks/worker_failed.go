@@ -90,18 +90,20 @@ func reasonOf(err error) string {
 }
 
 // pauseAfter grows from the first pause to the longest, with a jitter so that what
-// failed at once does not come back at once.
+// failed at once does not come back at once, and never before Stripe asks for it.
 func (w *Worker) pauseAfter(attempts int, err error) time.Duration {
 	longest := w.options.Pause * longestPauses
 	pause := min(w.options.Pause<<min(attempts, 7), longest)
 	var api *apiError
-	if errors.As(err, &api) {
-		pause = max(pause, api.wait)
-		if api.fault == faultRefused {
-			pause = longest
-		}
+	asked := errors.As(err, &api)
+	if asked && api.fault == faultRefused {
+		pause = longest
 	}
-	return pause/2 + rand.N(pause) //nolint:gosec // only spreads the load
+	pause = pause/2 + rand.N(pause) //nolint:gosec // only spreads the load
+	if asked {
+		pause += api.wait
+	}
+	return pause
 }
 
 // again lets a look-up be due after a pause, unless it is settled meanwhile. Without an

@@ -18,6 +18,8 @@ type objectEvent struct {
 	key      syncKey // without a subscription
 	kind     string
 	customer string
+	// received is when it came first.
+	received time.Time
 	attempts int
 	object   json.RawMessage
 }
@@ -35,12 +37,19 @@ type trace struct {
 // errUntold means that what a charge paid was not told of.
 var errUntold = errors.New("which invoice it is about is not known: since 2025-03-31.basil only the API says so, set HEADROOM_STRIPE_API_KEY")
 
+// errUntoldInvoice means that an invoice is not known yet. Its event may be on its way.
+var errUntoldInvoice = errors.New("no event has told of the invoice yet that it is about")
+
+// delivered is how long Stripe goes on delivering an event: what has not come by then
+// does not come.
+const delivered = 3 * 24 * time.Hour
+
 const claimObjectSQL = `UPDATE stripe_events e SET next_attempt_at = @until
 	FROM (SELECT id FROM stripe_events
 		WHERE state IN ('` + StateReceived + `', '` + StateUnmapped + `') AND subscription_id = '' AND next_attempt_at <= @now
 		ORDER BY next_attempt_at LIMIT 1 FOR UPDATE SKIP LOCKED) due
 	WHERE e.id = due.id
-	RETURNING e.id, e.account, e.livemode, e.type, e.object_id, e.customer_id, e.attempts, e.body`
+	RETURNING e.id, e.account, e.livemode, e.type, e.received_at, e.customer_id, e.attempts, e.body`
 
 func (l *Ledger) claimObject(ctx context.Context, now time.Time, lease time.Duration) (*objectEvent, error) {
 	rows, err := l.pool.Query(ctx, claimObjectSQL, pgx.NamedArgs{"now": now, "until": now.Add(lease)})
@@ -50,10 +59,9 @@ func (l *Ledger) claimObject(ctx context.Context, now time.Time, lease time.Dura
 	claimed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*objectEvent, error) {
 		var (
 			e    objectEvent
-			id   string
 			body []byte
 		)
-		if err := row.Scan(&e.row, &e.key.Account, &e.key.Livemode, &e.kind, &id, &e.customer, &e.attempts, &body); err != nil {
+		if err := row.Scan(&e.row, &e.key.Account, &e.key.Livemode, &e.kind, &e.received, &e.customer, &e.attempts, &body); err != nil {
 			return nil, err
 		}
 		event, err := parseObject("", body)
@@ -147,7 +155,7 @@ func (w *Worker) untraced(ctx context.Context, e objectEvent, err error) error {
 	args, pause := pgx.NamedArgs{"row": e.row, "at": now, "tried": 0}, time.Duration(0)
 	if ctx.Err() == nil {
 		state, final := verdictOf(err, e.attempts+1)
-		if errors.Is(err, errUntold) {
+		if errors.Is(err, errUntold) || errors.Is(err, errUntoldInvoice) && now.Sub(e.received) > delivered {
 			state, final = StateParked, true
 		}
 		if final {

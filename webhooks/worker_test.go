@@ -3,9 +3,11 @@ package webhooks_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,5 +223,35 @@ func TestReplayWritesWhatIsTrueNow(t *testing.T) {
 				t.Errorf("a replay of old events made %+v of %+v", after, before)
 			}
 		})
+	}
+}
+
+// How long to wait is Stripe's to say: no jitter makes it less.
+func TestStripeIsNotAskedAgainBeforeItSays(t *testing.T) {
+	t.Parallel()
+	fake := stripetest.New(stripetest.Options{})
+	var refused, again atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refused.CompareAndSwap(0, time.Now().UnixNano()) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"error":{"type":"invalid_request_error","code":"rate_limit","message":"slow down"}}`)
+			return
+		}
+		again.CompareAndSwap(0, time.Now().UnixNano())
+		fake.Handler().ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	s := newSite(t, subscriptions.Policy{})
+	api, err := webhooks.NewAPI(webhooks.APIOptions{Key: fake.Key(false), URL: server.URL})
+	s.ok(err)
+	defer api.Close()
+	sh := &shop{site: s, Stripe: fake, api: api}
+	sh.employ(shopOptions{pause: time.Millisecond})
+	_, err = s.ledger.Ask(t.Context(), webhooks.SyncKey{SubscriptionID: "sub_none"}, "test", time.Now())
+	s.ok(err)
+	s.settle()
+	if waited := time.Duration(again.Load() - refused.Load()); waited < time.Second {
+		t.Errorf("Stripe was asked again after %s, want a second", waited)
 	}
 }

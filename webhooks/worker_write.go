@@ -70,6 +70,15 @@ func (w *Worker) writeIn(ctx context.Context, tx pgx.Tx, d deed) (conclusion, er
 	if err != nil {
 		return c, err
 	}
+	if owner.workspace == "" || owner.learned != "" {
+		// Whoever maps the customer at this moment is waited for, or waits.
+		if err := lockCustomer(ctx, tx, d.key, o.CustomerID); err != nil {
+			return c, err
+		}
+		if owner, err = ownerOf(ctx, tx, d.key, d.finding); err != nil {
+			return c, err
+		}
+	}
 	workspace, learned, err := owner.keep(ctx, tx, d.key)
 	if err != nil {
 		return c, err
@@ -165,7 +174,7 @@ func (w *Worker) conclude(ctx context.Context, j lookup, c conclusion) error {
 func (w *Worker) concludeIn(ctx context.Context, tx pgx.Tx, j lookup, c conclusion) error {
 	args := j.key.args()
 	args["generation"], args["customer"] = j.generation, c.customer
-	args["outcome"], args["reason"] = c.verdict.state, c.verdict.reason
+	args["outcome"], args["reason"] = c.verdict.state, tidy(c.verdict.reason)
 	rows, err := tx.Query(ctx, `SELECT synced_generation < @generation FROM stripe_sync_requests
 		WHERE account = @account AND livemode = @livemode AND subscription_id = @subscription`, args)
 	if err != nil {
@@ -184,7 +193,8 @@ func (w *Worker) concludeIn(ctx context.Context, tx pgx.Tx, j lookup, c conclusi
 	}
 	_, err = tx.Exec(ctx, `UPDATE stripe_sync_requests SET outcome = @outcome, reason = @reason,
 			customer_id = coalesce(nullif(@customer, ''), customer_id)
-		WHERE account = @account AND livemode = @livemode AND subscription_id = @subscription`, args)
+		WHERE account = @account AND livemode = @livemode AND subscription_id = @subscription
+			AND synced_generation <= @generation`, args)
 	if err != nil {
 		return fmt.Errorf("note what the look-up of subscription %s came to: %w", j.key.SubscriptionID, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,7 +34,9 @@ type devStripe struct {
 	// prices are the first price of each plan that has one, by rank.
 	prices []planPrice
 
-	// endpoint, ledger and pool are there once serve is ready.
+	// mu lets one action be done after the other, and none before serve is ready.
+	mu sync.Mutex
+	// endpoint, ledger and pool are there once it is.
 	endpoint *stripetest.Endpoint
 	ledger   *webhooks.Ledger
 	pool     *pgxpool.Pool
@@ -96,6 +99,8 @@ func (d *devStripe) deliverTo(ctx context.Context, config Config, addr string) (
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.pool, err = newPostgres(ctx, config); err != nil {
 		return err
 	}

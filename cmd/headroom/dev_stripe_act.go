@@ -43,6 +43,8 @@ func (d *devStripe) serveAction(w http.ResponseWriter, r *http.Request) {
 // act has Stripe do something about a workspace's subscription, delivers what it tells,
 // and waits until that is looked up.
 func (d *devStripe) act(ctx context.Context, action, workspace string) (devDone, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	done := devDone{Events: []string{}, Refused: []string{}}
 	switch {
 	case d.endpoint == nil:
