@@ -117,6 +117,10 @@ const (
 	LimitExecutionsPerMinute  = "max_executions_per_minute"
 )
 
+// FeatureStorage is the reserved feature that counts stored bytes. Its limit is
+// LimitStorageMB; no catalog may list it.
+const FeatureStorage = "storage_bytes"
+
 // LimitNames lists the seven limits in the order of the contract.
 var LimitNames = []string{
 	LimitExecutions, LimitConcurrentExecutions, LimitTasks, LimitDurationMinutes,

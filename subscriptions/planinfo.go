@@ -16,6 +16,8 @@ type Snapshot struct {
 	QuotaInterval string                   `json:"quota_interval,omitempty"`
 	Limits        schemas.Limits           `json:"limits"`
 	Features      map[string]schemas.Limit `json:"features"`
+	// Kinds are the kinds of those features that are not FeatureStock.
+	Kinds map[string]FeatureKind `json:"kinds,omitempty"`
 	// Overrides are the values above that are not the plan's, by field.
 	Overrides []Overridden `json:"overrides,omitempty"`
 }

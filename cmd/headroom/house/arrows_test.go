@@ -32,16 +32,25 @@ var rooms = []room{
 	{Path: "enforcement", May: []string{"schemas", "subscriptions"}},
 	{Path: "enforcement/ledger", May: []string{"enforcement", "schemas", "subscriptions"}},
 	{Path: "enforcement/client", May: []string{"enforcement", "schemas", "subscriptions"}},
-	{Path: "enforcement/api", May: []string{"enforcement", "schemas", "subscriptions"}},
+	{Path: "enforcement/usage", May: []string{"schemas", "subscriptions"}},
+	{Path: "enforcement/guard", May: []string{"schemas", "subscriptions"}},
+	{Path: "enforcement/guard/guardtest", May: []string{"enforcement/guard"}},
+	{Path: "enforcement/api", May: []string{"enforcement", "enforcement/ledger", "enforcement/usage", "schemas", "subscriptions"}},
 	{Path: "consumers", May: []string{"enforcement", "enforcement/ledger", "schemas", "subscriptions"}},
 	{Path: "webhooks", May: []string{"schemas", "subscriptions"}, Tests: []string{"webhooks/stripetest"}},
 	{Path: "webhooks/stripetest"},
 	{Path: "examples"},
 	{Path: "examples/engine", Deep: true, May: []string{"enforcement/client", "examples/engine", "schemas"}},
+	{Path: "examples/race", Deep: true, May: []string{
+		"cmd/headroom/devstack", "enforcement/client", "enforcement/guard", "enforcement/usage", "examples/race", "schemas", "subscriptions",
+	}},
+	{Path: "examples/projects", Deep: true, May: []string{
+		"cmd/headroom/devstack", "enforcement/client", "enforcement/guard", "enforcement/usage", "examples/projects", "schemas", "subscriptions",
+	}},
 	{Path: "cmd/headroom/devstack"},
 	{Path: "cmd/headroom", Deep: true, May: []string{
 		"cmd/headroom", "cmd/headroom/devstack", "consumers", "enforcement", "enforcement/api", "enforcement/client",
-		"enforcement/ledger", "examples", "examples/engine", "schemas", "subscriptions", "webhooks",
+		"enforcement/ledger", "enforcement/usage", "examples", "examples/engine", "schemas", "subscriptions", "webhooks",
 		"webhooks/stripetest",
 	}},
 }
@@ -61,15 +70,15 @@ type fence struct {
 var fences = []fence{
 	{Import: "github.com/stripe/stripe-go", Within: []string{"webhooks"}},
 	{Import: "github.com/redis/go-redis", Within: []string{"enforcement", "cmd", "schemas/schematest"}, Tests: true},
-	{Import: "github.com/jackc/pgx", Within: []string{"schemas", "subscriptions", "enforcement", "webhooks", "cmd"}, Tests: true},
-	{Import: "github.com/nats-io", Within: []string{"schemas", "consumers", "enforcement/api", "enforcement/client", "examples/engine", "cmd"}, Tests: true},
+	{Import: "github.com/jackc/pgx", Within: []string{"schemas", "subscriptions", "enforcement", "examples", "webhooks", "cmd"}, Tests: true},
+	{Import: "github.com/nats-io", Within: []string{"schemas", "consumers", "enforcement/api", "enforcement/client", "examples", "cmd"}, Tests: true},
 	{Import: "github.com/nats-io/nats-server", Within: []string{"cmd", "schemas/schematest"}, Tests: true},
-	{Import: "net/http", Within: []string{"webhooks", "enforcement/api", "enforcement/client", "cmd"}, Tests: true},
+	{Import: "net/http", Within: []string{"webhooks", "enforcement/api", "enforcement/client", "examples/projects", "cmd"}, Tests: true},
 	{Import: "github.com/prometheus", Within: []string{"cmd"}},
 	{Import: "github.com/alicebob/miniredis", Within: []string{"cmd/headroom/devstack"}},
 	{Import: "github.com/google/go-cmp", Within: []string{"schemas/schematest"}, Tests: true},
 	{Import: "go.uber.org/goleak", Within: []string{"schemas/schematest"}, Tests: true},
-	{Import: "testing", Within: []string{"schemas/schematest"}, Tests: true},
+	{Import: "testing", Within: []string{"schemas/schematest", "enforcement/guard/guardtest"}, Tests: true},
 }
 
 func TestArrowsAreThoseDrawn(t *testing.T) {
