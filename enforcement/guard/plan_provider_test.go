@@ -181,10 +181,12 @@ func TestTheCatalogIsReadOnceInAWhile(t *testing.T) {
 	elapsed, k.kinds = time.Second, nil
 	asks(2, is[*guard.UnknownPrivilege])
 	// What was known holds while it cannot be read.
-	elapsed, k.kindsErr = time.Minute, errors.New("away")
-	k.kinds = map[string]subscriptions.FeatureKind{"domains": subscriptions.FeatureStock}
+	elapsed, k.kinds = 2*time.Second, map[string]subscriptions.FeatureKind{"domains": subscriptions.FeatureStock}
 	asks(3, is[*guard.NotEntitled])
-	if _, err := p.Resolve(t.Context(), "ws", "projects"); err != nil || k.readings != 3 {
+	elapsed, k.kinds, k.kindsErr = time.Minute, nil, errors.New("away")
+	asks(4, is[*guard.NotEntitled])
+	asks(4, is[*guard.NotEntitled])
+	if _, err := p.Resolve(t.Context(), "ws", "projects"); err != nil || k.readings != 4 {
 		t.Errorf("a feature of the plan: %v and %d readings, want none more", err, k.readings)
 	}
 }
