@@ -1,7 +1,6 @@
 package usage_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,27 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/headroomhq/headroom/cmd/headroom/devstack"
 	"github.com/headroomhq/headroom/enforcement/usage"
-	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
-// durable is a server that waits for its disk, as those of others do.
+// durable is on a server that waits for its disk, as those of others do.
 func durable(b *testing.B) (*house, *pgxpool.Pool) {
 	b.Helper()
-	server, err := devstack.StartPostgres(b.Context(), devstack.PostgresOptions{Durable: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := server.Stop(context.Background()); err != nil {
-			b.Error(err)
-		}
-	})
-	if err := schemas.Migrate(b.Context(), server.URL(), schematest.Logger(b)); err != nil {
-		b.Fatal(err)
-	}
+	server := schematest.DurablePostgresServer(b)
 	pool := poolOf(b, server.URL(), 32)
 	return openOn(b, pool, poolOf(b, server.URL(), 2), plan("free", features{"projects": 1 << 50})), pool
 }
@@ -127,12 +113,14 @@ func BenchmarkThresholds(b *testing.B) {
 			if _, err := pool.Exec(ctx, `delete from usage_counters; delete from usage_thresholds`); err != nil {
 				b.Fatal(err)
 			}
-			odd.must(b, of("projects", c.used))
 			tx, err := pool.Begin(ctx) // one transaction: without the disk
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer tx.Rollback(ctx)
+			if _, err := odd.Consume(ctx, tx, of("projects", c.used)); err != nil {
+				b.Fatal(err)
+			}
 			for b.Loop() {
 				if _, err := odd.Consume(ctx, tx, of("projects", 1)); err != nil {
 					b.Fatal(err)
