@@ -2,7 +2,7 @@
 # Installs what is missing of the programs that Headroom's private services run from.
 #
 #   bash .ci/install.sh demo    redis-server and PostgreSQL, for `headroom dev`
-#   bash .ci/install.sh test    the same, and what `go test -race` and the tests need: a C compiler and ps
+#   bash .ci/install.sh test    the same, and what `go test -race` and the tests need: a C compiler, ps and PgBouncer
 #
 # Silent and fast when nothing is missing. The places looked at are those of
 # cmd/headroom/devstack. No service is started: ours run on ports of their own.
@@ -49,6 +49,15 @@ has_postgres() {
   return 1
 }
 
+has_pgbouncer() {
+  local dir
+  command -v pgbouncer >/dev/null && return
+  for dir in /usr/sbin /usr/local/bin /opt/homebrew/opt/pgbouncer/bin /usr/local/opt/pgbouncer/bin; do
+    holds "$dir/pgbouncer" && return
+  done
+  return 1
+}
+
 has_compiler() {
   if [ "$(uname)" = Darwin ]; then
     # /usr/bin/cc is there without the tools, and only asks for them.
@@ -65,6 +74,7 @@ missing() {
   if [ "$purpose" = test ]; then
     has_compiler || echo compiler
     command -v ps >/dev/null || echo ps
+    has_pgbouncer || echo pgbouncer
   fi
 }
 
@@ -78,6 +88,7 @@ packages() {
     apt:postgres) echo postgresql ;;
     apt:compiler) echo gcc libc6-dev ;;
     apt:ps) echo procps ;;
+    apt:pgbouncer | brew:pgbouncer) echo pgbouncer ;;
     brew:redis) echo redis ;;
     brew:postgres) echo postgresql@17 ;;
     esac
@@ -158,7 +169,7 @@ give_up() {
     echo "  macOS:           brew install" $(packages brew "$@")
     case " $* " in *" compiler "*) echo "                   xcode-select --install" ;; esac
     echo "  elsewhere:       redis-server, and postgres with initdb, on PATH;" \
-      "for the tests gcc and ps"
+      "for the tests gcc, ps and pgbouncer"
     [ "$purpose" = test ] || echo "Or, with everything in containers:  docker compose up"
   } >&2
   exit 1

@@ -18,7 +18,7 @@ type program interface {
 	logStop()
 }
 
-// daemon is what Postgres and Redis have in common: a server that is a child of
+// daemon is what Postgres, Redis and PgBouncer have in common: a server that is a child of
 // this process, and keeps its directory, port and password over restarts.
 type daemon struct {
 	program program

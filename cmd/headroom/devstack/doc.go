@@ -1,5 +1,6 @@
 // Package devstack starts private NATS, Redis and PostgreSQL servers for
-// `headroom dev`, for the tests and for the benches, and leaves nothing behind.
+// `headroom dev`, for the tests and for the benches, and leaves nothing behind. For the
+// tests there is a PgBouncer too.
 //
 //	   this process                         children, each in its own process group
 //	┌──────────────────┐   launch.sh     ┌───────────────────┐

@@ -13,7 +13,7 @@ import (
 // MissingError says that a service's programs are not on this machine. Its text
 // names the packages that bring them.
 type MissingError struct {
-	// Service is "PostgreSQL" or "Redis".
+	// Service is "PostgreSQL", "Redis" or "PgBouncer".
 	Service string
 	// Programs are those looked for, all needed from one directory.
 	Programs []string
@@ -50,6 +50,17 @@ func redisProgram() (string, error) {
 		"/usr/local/opt/redis/bin",
 	}, MissingError{Service: "Redis", Apt: "redis-server", Brew: "redis"})
 	return filepath.Join(dir, "redis-server"), err
+}
+
+// pgBouncerProgram finds pgbouncer.
+func pgBouncerProgram() (string, error) {
+	dir, err := findTogether([]string{"pgbouncer"}, []string{
+		"/usr/sbin",
+		"/usr/local/bin",
+		"/opt/homebrew/opt/pgbouncer/bin",
+		"/usr/local/opt/pgbouncer/bin",
+	}, MissingError{Service: "PgBouncer", Apt: "pgbouncer", Brew: "pgbouncer"})
+	return filepath.Join(dir, "pgbouncer"), err
 }
 
 // findTogether returns the directory that holds all programs: that of the first

@@ -34,7 +34,7 @@ var rooms = []room{
 	{Path: "enforcement/client", May: []string{"enforcement", "schemas", "subscriptions"}},
 	{Path: "enforcement/usage", May: []string{"schemas", "subscriptions"}},
 	{Path: "enforcement/guard", May: []string{"schemas", "subscriptions"}},
-	{Path: "enforcement/guard/guardtest", May: []string{"enforcement/guard"}},
+	{Path: "enforcement/guard/guardtest", May: []string{"enforcement/guard", "schemas"}},
 	{Path: "enforcement/api", May: []string{"enforcement", "enforcement/ledger", "enforcement/usage", "schemas", "subscriptions"}},
 	{Path: "consumers", May: []string{"enforcement", "enforcement/ledger", "schemas", "subscriptions"}},
 	{Path: "webhooks", May: []string{"schemas", "subscriptions"}, Tests: []string{"webhooks/stripetest"}},
