@@ -78,13 +78,6 @@ func (k *keyed) leave(key string, t *turn) {
 	}
 }
 
-// Len is how many keys are held or waited for.
-func (k *keyed) Len() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.turns)
-}
-
 // ended is the error of a context that has ended, with the cause where it says more.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
