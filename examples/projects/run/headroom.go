@@ -80,7 +80,7 @@ func (h *headroom) beside(ctx context.Context, natsURL, postgresURL string, log 
 	}
 	for _, feature := range []string{"projects", "seats"} {
 		if _, found := known[feature]; !found {
-			return fmt.Errorf("no plan has feature %s: headroom plans apply examples/projects/catalog.yaml", feature)
+			return fmt.Errorf("no plan has feature %s: add it to the catalog, or apply examples/projects/catalog.yaml", feature)
 		}
 	}
 	if h.nc, err = nats.Connect(natsURL, nats.Name("example-projects"), nats.MaxReconnects(-1)); err != nil {

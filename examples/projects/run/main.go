@@ -4,9 +4,9 @@
 //
 // It starts a private PostgreSQL and a free port, prints the address, and ends with
 // Ctrl-C; nothing is left. Beside a running Headroom it uses that one's database, and
-// hears over NATS of every change of a plan:
+// hears over NATS of every change of a plan. The plans there need the features projects
+// and seats:
 //
-//	headroom plans apply examples/projects/catalog.yaml
 //	NATS_URL=nats://127.0.0.1:4222 POSTGRES_URL=postgres://127.0.0.1:5432/headroom go run ./examples/projects/run
 package main
 

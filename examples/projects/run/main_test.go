@@ -144,7 +144,7 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 		want string
 	}{
 		"one of the two": {map[string]string{"NATS_URL": "nats://127.0.0.1:1"}, "NATS_URL and POSTGRES_URL go together: both of a running Headroom, or neither"},
-		"the catalog":    {env, "no plan has feature projects: headroom plans apply examples/projects/catalog.yaml"},
+		"the catalog":    {env, "no plan has feature projects: add it to the catalog, or apply examples/projects/catalog.yaml"},
 	} {
 		err := run(t.Context(), nil, func(name string) string { return test.env[name] }, io.Discard)
 		if err == nil || err.Error() != test.want {
