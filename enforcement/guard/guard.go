@@ -3,9 +3,11 @@ package guard
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 )
 
-// inside marks the context of a callback.
+// inside is the key of what marks the context of a callback: an *atomic.Bool that is
+// true until the guard has ended. What act leaves running may guard after that.
 type inside struct{}
 
 // Guard calls count and then act with the organization's lock on the privilege held, so
@@ -52,7 +54,7 @@ func (c *Client[Tx]) run(ctx context.Context, r Request, s steps[Tx]) (Details, 
 	if err := r.check(); err != nil {
 		return details, err
 	}
-	if ctx.Value(inside{}) != nil {
+	if running, ok := ctx.Value(inside{}).(*atomic.Bool); ok && running.Load() {
 		return details, ErrNested
 	}
 	key, err := NewKey(r.Organization, r.Privilege)
@@ -66,8 +68,11 @@ func (c *Client[Tx]) run(ctx context.Context, r Request, s steps[Tx]) (Details, 
 	ran := false
 	err = c.options.Lock.Run(ctx, key, func(ctx context.Context, tx Tx) error {
 		ran = true
+		running := &atomic.Bool{}
+		running.Store(true)
+		defer running.Store(false)
 		var err error
-		details, err = c.locked(context.WithValue(ctx, inside{}, key), tx, r, s)
+		details, err = c.locked(context.WithValue(ctx, inside{}, running), tx, r, s)
 		return err
 	})
 	if err == nil && !ran {

@@ -268,3 +268,21 @@ func TestALockThatRunsNothingIsNoSuccess(t *testing.T) {
 		t.Errorf("got %v, want *LockUnavailable", err)
 	}
 }
+
+// What act leaves running keeps the context, and is inside of nothing any more.
+func TestAGuardAfterTheGuardIsNotNested(t *testing.T) {
+	t.Parallel()
+	client, acted := newClient[struct{}](t, limited(5), nil), false
+	var left context.Context
+	callbacks := counting(guard.Usage{}, &acted)
+	callbacks.Act = func(ctx context.Context, _ struct{}) (string, error) {
+		left = ctx
+		return "", nil
+	}
+	if _, _, err := guard.Guard(t.Context(), client, request("org"), callbacks); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := guard.Guard(left, client, request("org"), counting(guard.Usage{}, &acted)); err != nil || !acted {
+		t.Errorf("a guard with the context of one that has ended gives %v", err)
+	}
+}

@@ -120,7 +120,7 @@ func races() []job {
 
 // linearizable: of many guards at once exactly those succeed that there is room for.
 func linearizable[Tx any](t testing.TB, h Harness[Tx]) {
-	r := newRig(t, h, Settings{Connections: 8})
+	r := newRig(t, h, Settings{Connections: 8, LockTimeout: patience})
 	for _, j := range races() {
 		r.fresh()
 		r.judge(j, r.race(t.Context(), j))
@@ -148,7 +148,7 @@ func (r *rig[Tx]) judge(j job, got ...result) {
 
 // keyHasNoSubject: subjects and resources of one organization are one after the other.
 func keyHasNoSubject[Tx any](t testing.TB, h Harness[Tx]) {
-	r := newRig(t, h, Settings{Connections: 8})
+	r := newRig(t, h, Settings{Connections: 8, LockTimeout: patience})
 	r.plan.set(5)
 	var here, most, allowed atomic.Int64
 	var all sync.WaitGroup

@@ -46,7 +46,7 @@ func work(text string) error {
 	if kind == "in process" {
 		lockOf = inProcess
 	}
-	lock, err := lockOf(pool, guard.PostgresOptions{})
+	lock, err := lockOf(pool, guard.PostgresOptions{LockTimeout: 20 * time.Second})
 	if err != nil {
 		return err
 	}

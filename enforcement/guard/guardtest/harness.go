@@ -39,9 +39,9 @@ type Harness[Tx any] struct {
 	// one store, because the suite uses other names each time.
 	Open func(t testing.TB, s Settings) Bench[Tx]
 	// Process is a command that serves another process: one that opens the bench of that
-	// address, with 4 connections, and calls Work with its standard input and output, until
-	// that ends. It must not end with t's context, which is over before its cleanups.
-	// Nil is for a lock whose domain is the process.
+	// address, with 4 connections and a lock that waits 20 seconds, and calls Work with its
+	// standard input and output, until the input ends. It must not end with t's context, which
+	// is over before t's cleanups. Nil is for a lock whose domain is the process.
 	Process func(t testing.TB, address string) *exec.Cmd
 	// Transactional says that what act did is gone when the guard fails.
 	Transactional bool

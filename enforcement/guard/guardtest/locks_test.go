@@ -52,8 +52,28 @@ func TestLocksThroughPgBouncer(t *testing.T) {
 			t.Parallel()
 			through := schematest.WithExecMode(t, schematest.PgBouncer(t, schematest.PostgresURL(t)), "exec")
 			h := harness(t, lock, through)
-			h.Process = process(kind)
+			if kind == "advisory" {
+				h.Process = process(kind)
+			}
 			guardtest.Run(t, h)
+		})
+	}
+}
+
+// What the database's default isolation is does not matter.
+func TestLocksWithADefaultOfRepeatableRead(t *testing.T) {
+	t.Parallel()
+	for kind, lock := range locks {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := harness(t, lock, schematest.PostgresURL(t))
+			if _, err := schematest.Postgres(t).Exec(t.Context(), `DO $$ BEGIN EXECUTE format(
+				'ALTER DATABASE %I SET default_transaction_isolation = ''repeatable read''', current_database()); END $$`); err != nil {
+				t.Fatal(err)
+			}
+			for _, finding := range guardtest.Findings(t, h, "5.2.2") {
+				t.Error(finding)
+			}
 		})
 	}
 }

@@ -196,7 +196,7 @@ func nested[Tx any](t testing.TB, h Harness[Tx]) {
 
 // oneConnection: guards take one connection each and wait for no second one.
 func oneConnection[Tx any](t testing.TB, h Harness[Tx]) {
-	r := newRig(t, h, Settings{Connections: 1})
+	r := newRig(t, h, Settings{Connections: 1, LockTimeout: patience})
 	j := job{Limit: 5, Requested: 1, Guards: 5 + beyond}
 	r.judge(j, r.race(t.Context(), j))
 }
