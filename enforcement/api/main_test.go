@@ -1,0 +1,9 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/headroomhq/headroom/schemas/schematest"
+)
+
+func TestMain(m *testing.M) { schematest.Main(m) }
