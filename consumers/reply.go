@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/headroomhq/headroom/schemas"
 )
 
 // headerReply names the inbox to which a requester wants its decision, besides
@@ -25,7 +27,7 @@ type replies struct {
 
 // inbox is where the requester of a message wants its answer, empty for nowhere.
 func (r *replies) inbox(m *message) string {
-	wanted := first(m.header, headerReply)
+	wanted := schemas.HeaderValue(m.header, headerReply)
 	if wanted == "" {
 		return ""
 	}

@@ -29,7 +29,7 @@ func TestAWorkspaceIsGivenLimitsOfItsOwn(t *testing.T) {
 		"--feature", "automations=0", "--reason", "a pilot, with commas", "--until", until.Format(time.RFC3339))
 	five, none := int64(500), int64(0)
 	want := []overrideView{
-		{Field: "features.automations", Value: &none, ExpiresAt: &until},
+		{Field: "features.automations", Kind: "stock", Value: &none, ExpiresAt: &until},
 		{Field: "max_executions", Value: &five, ExpiresAt: &until},
 		{Field: "max_storage_mb", Unlimited: true, ExpiresAt: &until},
 	}
@@ -79,6 +79,35 @@ func TestAWorkspaceIsGivenLimitsOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestAFeatureIsSwitchedForOneWorkspace(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.must("plans", "apply", demoCatalog)
+	i.must("workspaces", "assign", "ws", "--plan", "pro")
+	for word, want := range map[string]string{"true": "true", "on": "true", "false": "false", "off": "false"} {
+		text := i.must("workspaces", "override", "ws", "--feature", "sso="+word, "--reason", "a pilot")
+		if !hasLine(text, "features.sso", want, "a pilot") {
+			t.Errorf("%s prints:\n%s", word, text)
+		}
+	}
+	var set []overrideView
+	i.mustJSON(&set, "workspaces", "override", "ws", "--feature", "sso=true", "--reason", "a pilot")
+	if len(set) != 1 || set[0].Kind != "boolean" || !set[0].Unlimited {
+		t.Errorf("the list is %+v", set)
+	}
+	if text := i.must("plans", "show", "pro"); !hasLine(text, "feature sso", "false") || !hasLine(text, "feature emails", "50000 in a quota period") {
+		t.Errorf("plans show:\n%s", text)
+	}
+	var plans []struct {
+		Key   string            `json:"key"`
+		Kinds map[string]string `json:"kinds"`
+	}
+	i.mustJSON(&plans, "plans", "list")
+	if diff := cmp.Diff(map[string]string{"emails": "flow", "sso": "boolean"}, plans[0].Kinds); diff != "" {
+		t.Errorf("kinds of plan %s (-want +got):\n%s", plans[0].Key, diff)
+	}
+}
+
 func TestOverridesOnTheDefaultPlanAreShownAsSuch(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -104,6 +133,9 @@ func TestOverridesThatMeanNothingAreWrongUsage(t *testing.T) {
 		"a negative value":       {[]string{"--limit", "max_executions=-1", "--reason", "x"}, `the value is "-1"`},
 		"a value with a plus":    {[]string{"--limit", "max_executions=+5", "--reason", "x"}, `the value is "+5"`},
 		"a word":                 {[]string{"--feature", "automations=many", "--reason", "x"}, `--feature "automations=many": the value is "many"`},
+		"a limit switched":       {[]string{"--limit", "max_executions=true", "--reason", "x"}, `--limit "max_executions=true": the value is true; write a whole number`},
+		"a count switched":       {[]string{"--feature", "automations=on", "--reason", "x"}, "features.automations: is counted, a stock"},
+		"a switch counted":       {[]string{"--feature", "sso=1", "--reason", "x"}, "features.sso: is on or off"},
 		"no name":                {[]string{"--limit", "=5", "--reason", "x"}, "must be NAME=VALUE"},
 		"twice":                  {[]string{"--limit", "max_executions=5", "--limit", "max_executions=6", "--reason", "x"}, "is given twice"},
 		"no reason":              {[]string{"--limit", "max_executions=5"}, "reason: is missing"},

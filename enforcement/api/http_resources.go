@@ -60,7 +60,7 @@ func resourceRoutes() []route {
 	}
 }
 
-func listResources(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func listResources(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	page, err := h.counters.Resources(ctx, usage.ResourceQuery{
 		WorkspaceID: c.workspace(), Feature: c.feature(), After: c.query.Get(inAfter), Limit: c.number(inLimit, defaultResources),
 	})
@@ -77,7 +77,7 @@ func listResources(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
 	return encoded(views)
 }
 
-func keepResources(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func keepResources(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	b, err := decoded[keepBody](c)
 	if err != nil {
 		return nil, err

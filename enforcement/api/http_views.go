@@ -48,14 +48,14 @@ func viewRoutes() []route {
 			summary: "A workspace's plan, subscription, period, limits and usage",
 			answer:  typeOf[WorkspaceView](), status: http.StatusOK,
 			problems: []string{slugUnknownWorkspace, slugNotEntitled},
-			serve: func(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return viewed(h.reader.Workspace(ctx, c.workspace()))
 			},
 		},
 		{
 			id: "listExecutions", method: http.MethodGet, path: workspace + "/executions", scope: ScopeRead,
 			summary: "The executions that run", answer: typeOf[[]ExecutionView](), status: http.StatusOK,
-			serve: func(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return listed(h.reader.Executions(ctx, c.workspace()))
 			},
 		},
@@ -64,7 +64,7 @@ func viewRoutes() []route {
 			summary: "The rows of its subscriptions, newest first", answer: typeOf[[]SubscriptionView](), status: http.StatusOK,
 			query:    []parameter{limitParameter(ledger.DefaultLimit, ledger.MaxLimit)},
 			problems: []string{slugUnknownWorkspace},
-			serve: func(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return listed(h.reader.Subscriptions(ctx, c.workspace(), c.number(inLimit, ledger.DefaultLimit)))
 			},
 		},
@@ -107,7 +107,7 @@ func listed[V any](list []V, err error) ([]byte, error) {
 	return viewed(list, err)
 }
 
-func listDecisions(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func listDecisions(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	q := ledger.Query{
 		Workspace: c.workspace(), Execution: c.query.Get(inExecutionQuery), Limit: c.number(inLimit, ledger.DefaultLimit),
 	}
@@ -124,7 +124,7 @@ func listDecisions(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
 }
 
 // linkNext points at the page that begins there (RFC 8288).
-func (c *call) linkNext(name, value string) {
+func (c *exchange) linkNext(name, value string) {
 	next := url.Values{}
 	for key, values := range c.query {
 		next[key] = values
@@ -133,7 +133,7 @@ func (c *call) linkNext(name, value string) {
 	c.header.Set("Link", "<"+(&url.URL{Path: c.request.URL.Path, RawQuery: next.Encode()}).String()+`>; rel="next"`)
 }
 
-func checkMany(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func checkMany(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	b, err := decoded[checkBody](c)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,6 @@ const (
 	slugMediaType        = "unsupported-media-type"
 	slugTooLarge         = "body-too-large"
 	slugKeyReused        = "idempotency-key-reused"
-	slugKeyInUse         = "idempotency-key-in-use"
 	slugUnavailable      = "unavailable"
 	slugInternal         = "internal-error"
 )
@@ -157,8 +156,6 @@ func requestProblems() []ProblemType {
 			When: "The body has more than 65,536 bytes."},
 		{Slug: slugKeyReused, Title: "Idempotency key was used for another request", Status: http.StatusUnprocessableEntity,
 			When: "The same Idempotency-Key came with another request in the last 24 hours; nothing was decided."},
-		{Slug: slugKeyInUse, Title: "Request is still being worked on", Status: http.StatusConflict, Retry: time.Second,
-			When: "The same request with the same Idempotency-Key has no answer yet."},
 		{Slug: slugUnavailable, Title: "Unavailable", Status: http.StatusServiceUnavailable, Retry: 5 * time.Second,
 			When: "Redis, PostgreSQL or NATS is away, Headroom starts or ends, no catalog was applied, or the answer took too long."},
 		{Slug: slugInternal, Title: "Internal error", Status: http.StatusInternalServerError,
