@@ -96,6 +96,7 @@ func newSpec() (s *spec, err error) {
 	for _, route := range routes() {
 		s.document.AddOperation(s.operation(route, problems))
 	}
+	s.openAnswers()
 	s.document.AddOperation(&huma.Operation{
 		OperationID: "getDocument", Method: http.MethodGet, Path: documentPath, Summary: "This document", Tags: []string{"document"},
 		Security: []map[string][]string{}, // open
@@ -105,6 +106,34 @@ func newSpec() (s *spec, err error) {
 		}},
 	})
 	return s, nil
+}
+
+// openAnswers lets answers have members that are not described: those of a later
+// version. What is sent to Headroom has none.
+func (s *spec) openAnswers() {
+	registry := s.document.Components.Schemas
+	sent := make(map[*huma.Schema]bool)
+	var mark func(*huma.Schema)
+	mark = func(schema *huma.Schema) {
+		if schema.Ref != "" {
+			schema = registry.SchemaFromRef(schema.Ref)
+		}
+		sent[schema] = true
+		for _, inner := range schema.Properties {
+			mark(inner)
+		}
+		if schema.Items != nil {
+			mark(schema.Items)
+		}
+	}
+	for _, body := range s.bodies {
+		mark(body.schema)
+	}
+	for _, schema := range registry.Map() {
+		if !sent[schema] {
+			schema.AdditionalProperties = nil
+		}
+	}
 }
 
 // schemaName is a Go type's name without what only the code needs.
