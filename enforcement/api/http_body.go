@@ -254,4 +254,3 @@ func textRule(s *huma.Schema, text string) string {
 	}
 	return ""
 }
-

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -111,5 +112,9 @@ func keepResources(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	for i, id := range b.ResourceIDs {
 		ids[i] = string(id)
 	}
-	return nil, h.counters.Keep(ctx, c.workspace(), c.feature(), ids)
+	err = h.counters.Keep(ctx, c.workspace(), c.feature(), ids)
+	if wrong := new(usage.InvalidArgument); errors.As(err, &wrong) && wrong.Field == "resources" {
+		return nil, invalid(FieldFault{Field: "resource_ids", Detail: wrong.Detail}) // as it is called here
+	}
+	return nil, err
 }

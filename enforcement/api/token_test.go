@@ -21,8 +21,8 @@ func TestTokensAreRead(t *testing.T) {
 	}
 	both := []api.Scope{api.ScopeRead, api.ScopeExecute}
 	for text, want := range map[string][]known{
-		"":             nil,
-		"a:" + secret:  {{"a", both}},
+		"":            nil,
+		"a:" + secret: {{"a", both}},
 		"a:" + secret + ":read,b:" + other + ":read+admin": {{"a", []api.Scope{api.ScopeRead}}, {"b", []api.Scope{api.ScopeRead, api.ScopeAdmin}}},
 		"a:" + secret + "\nb:" + other + "\n":              {{"a", both}, {"b", both}},
 		"a:" + secret + "\r\nb:" + other:                   {{"a", both}, {"b", both}},
@@ -46,24 +46,24 @@ func TestWrongTokensAreRefusedAndNotShown(t *testing.T) {
 	t.Parallel()
 	const secret, other = "0123456789abcdef", "fedcba9876543210"
 	for text, says := range map[string]string{
-		"a":                     "token 1 must be name:token",
-		"a:" + secret + ":read:": "token 1 must be name:token",
-		":" + secret:            "token 1 has no name",
-		"a b:" + secret:         "token 1 has no name",
-		"a:":                    "token 1 (a) has fewer than 16 characters",
-		"a:" + secret[1:]:       "token 1 (a) has fewer than 16 characters",
-		"a:" + secret + "!":     "token 1 (a) may hold letters",
-		"a:" + secret + ",a:" + other:   "token 2 has the name of another, a",
-		"a:" + secret + ",b:" + secret:  "token 2 (b) is the same as that of a",
-		"a:" + secret + ", b:" + other:  "token 2 is empty or has blanks",
-		" a:" + secret:                  "token 1 is empty or has blanks",
-		"a:" + secret + ":":             "token 1 (a) has a scope that is none of read, execute, admin",
-		"a:" + secret + ":write":        "token 1 (a) has a scope",
-		"a:" + secret + ":read+":        "token 1 (a) has a scope",
-		"a:" + secret + ":Read":         "token 1 (a) has a scope",
-		"a:" + secret + ",,b:" + other:  "token 2 is empty",
-		"a:" + secret + ",":             "token 2 is empty",
-		",":                             "token 1 is empty",
+		"a":                            "token 1 must be name:token",
+		"a:" + secret + ":read:":       "token 1 must be name:token",
+		":" + secret:                   "token 1 has no name",
+		"a b:" + secret:                "token 1 has no name",
+		"a:":                           "token 1 (a) has fewer than 16 characters",
+		"a:" + secret[1:]:              "token 1 (a) has fewer than 16 characters",
+		"a:" + secret + "!":            "token 1 (a) may hold letters",
+		"a:" + secret + ",a:" + other:  "token 2 has the name of another, a",
+		"a:" + secret + ",b:" + secret: "token 2 (b) is the same as that of a",
+		"a:" + secret + ", b:" + other: "token 2 is empty or has blanks",
+		" a:" + secret:                 "token 1 is empty or has blanks",
+		"a:" + secret + ":":            "token 1 (a) has a scope that is none of read, execute, admin",
+		"a:" + secret + ":write":       "token 1 (a) has a scope",
+		"a:" + secret + ":read+":       "token 1 (a) has a scope",
+		"a:" + secret + ":Read":        "token 1 (a) has a scope",
+		"a:" + secret + ",,b:" + other: "token 2 is empty",
+		"a:" + secret + ",":            "token 2 is empty",
+		",":                            "token 1 is empty",
 	} {
 		_, err := api.ParseTokens(text)
 		if err == nil || !strings.Contains(err.Error(), says) {
