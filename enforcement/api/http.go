@@ -185,3 +185,11 @@ func recovered(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	p.write(w, time.Time{})
 }
+
+// Unavailable answers every request with the problem of that kind, for a server that
+// does not serve yet.
+func Unavailable(detail string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem(slugUnavailable, detail).occurred().write(w, time.Time{})
+	})
+}
