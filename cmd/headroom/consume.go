@@ -20,7 +20,8 @@ import (
 //
 //	Plans ◄── news, catalog                   kept current
 //	  └─► Enforcer ◄── ledger                 the decisions
-//	          └─► Consumers                   events in, decisions out
+//	          ├─► Consumers                   events in, decisions out
+//	          └─► Executions ◄── HTTP         asked at a door, decisions out
 //	Outbox ─► Relay                           news of plans and periods out
 //	Lifecycle                                 what time does to subscriptions
 //	Door ─► Worker ◄── Sweep, Sync            what Stripe does to them
@@ -42,10 +43,16 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	work, err := s.consumers(js, store, plans)
+	d := s.decider(store, plans)
+	work, err := s.consumers(js, d)
 	if err != nil {
 		return err
 	}
+	executions, closeAPI, err := s.openAPI(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer closeAPI()
 	outbox := subscriptions.NewOutbox(s.postgres)
 	relay, err := s.relay(js, outbox)
 	if err != nil {
@@ -66,6 +73,7 @@ func (s *service) consume(ctx context.Context) error {
 		defer cancel()
 		return work.Run(ctx)
 	})
+	running.Go(func() error { return executions.Run(ctx) })
 	running.Go(func() error { return relay.Run(ctx) })
 	running.Go(func() error {
 		return subscriptions.NewLifecycle(store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)
@@ -101,15 +109,18 @@ func (s *service) broadcast() func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error { return s.redis.Publish(ctx, channel, body).Err() }
 }
 
-func (s *service) consumers(js jetstream.JetStream, store *subscriptions.Store, plans *client.Plans) (*consumers.Consumers, error) {
+func (s *service) decider(store *subscriptions.Store, plans *client.Plans) decider {
 	book := ledger.New(s.postgres)
-	enforcer := enforcement.New(enforcement.Options{
+	return decider{store: store, plans: plans, book: book, enforcer: enforcement.New(enforcement.Options{
 		Redis: s.redis, Plans: plans, Usage: book, Prefix: s.config.RedisPrefix,
 		LeaseGrace: s.config.LeaseGrace, LeaseDefault: s.config.LeaseDefault,
-	})
+	})}
+}
+
+func (s *service) consumers(js jetstream.JetStream, d decider) (*consumers.Consumers, error) {
 	return consumers.New(consumers.Options{
-		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: enforcer, Ledger: book,
-		Renewals: store, Plans: plans,
+		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: d.enforcer, Ledger: d.book,
+		Renewals: d.store, Plans: d.plans,
 		Workers: s.config.Workers, BatchSize: s.config.BatchSize, UnavailableBudget: s.config.UnavailableBudget,
 		Shadow: s.config.Shadow, Log: s.log,
 	})

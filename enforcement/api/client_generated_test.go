@@ -109,6 +109,15 @@ type Change struct {
 	ResourceId *string `json:"resource_id,omitempty"`
 }
 
+// ChangeView defines model for ChangeView.
+type ChangeView struct {
+	At    time.Time `json:"at"`
+	Cause string    `json:"cause"`
+	Field string    `json:"field"`
+	From  string    `json:"from"`
+	To    string    `json:"to"`
+}
+
 // Check defines model for Check.
 type Check struct {
 	// Checks What to check.
@@ -180,10 +189,63 @@ type DecisionMade struct {
 	WorkspaceId        string     `json:"workspace_id"`
 }
 
+// DecisionView defines model for DecisionView.
+type DecisionView struct {
+	Allowed            bool       `json:"allowed"`
+	Code               int64      `json:"code"`
+	Concurrent         int64      `json:"concurrent"`
+	ConcurrentLimit    *int64     `json:"concurrent_limit"`
+	DecidedAt          time.Time  `json:"decided_at"`
+	DecisionId         string     `json:"decision_id"`
+	Error              string     `json:"error"`
+	Exact              *bool      `json:"exact,omitempty"`
+	ExecutionId        string     `json:"execution_id"`
+	Exhausted          *[]string  `json:"exhausted"`
+	Kind               string     `json:"kind"`
+	LeaseExpiresAt     *time.Time `json:"lease_expires_at,omitempty"`
+	Limit              string     `json:"limit"`
+	LimitValue         *int64     `json:"limit_value"`
+	Limits             Limits     `json:"limits"`
+	Message            string     `json:"message"`
+	Peak               int64      `json:"peak"`
+	PeriodEnd          *time.Time `json:"period_end,omitempty"`
+	PeriodStart        *time.Time `json:"period_start,omitempty"`
+	PlanAsOf           *time.Time `json:"plan_as_of,omitempty"`
+	PlanKey            string     `json:"plan_key"`
+	PlanRevision       int64      `json:"plan_revision"`
+	Remaining          *int64     `json:"remaining"`
+	Replayed           *bool      `json:"replayed,omitempty"`
+	RequestEventId     string     `json:"request_event_id"`
+	RequestEventSource string     `json:"request_event_source"`
+	ResetsAt           *time.Time `json:"resets_at,omitempty"`
+	RetryAfterMs       *int64     `json:"retry_after_ms,omitempty"`
+	Shadow             *bool      `json:"shadow,omitempty"`
+	SubscriptionId     *string    `json:"subscription_id"`
+	Used               int64      `json:"used"`
+	WorkspaceId        string     `json:"workspace_id"`
+}
+
 // ExecutionView defines model for ExecutionView.
 type ExecutionView struct {
-	ExecutionId    string    `json:"execution_id"`
-	LeaseExpiresAt time.Time `json:"lease_expires_at"`
+	ExecutionId    string     `json:"execution_id"`
+	LeaseExpiresAt time.Time  `json:"lease_expires_at"`
+	PayloadBytes   *int64     `json:"payload_bytes"`
+	StartedAt      *time.Time `json:"started_at"`
+	SubscriptionId *string    `json:"subscription_id"`
+	Tasks          *int64     `json:"tasks"`
+}
+
+// FeatureView defines model for FeatureView.
+type FeatureView struct {
+	From      string     `json:"from"`
+	Included  bool       `json:"included"`
+	Kind      string     `json:"kind"`
+	Limit     *int64     `json:"limit"`
+	Locked    int64      `json:"locked"`
+	Remaining *int64     `json:"remaining"`
+	ResetsAt  *time.Time `json:"resets_at,omitempty"`
+	Unlimited bool       `json:"unlimited"`
+	Used      int64      `json:"used"`
 }
 
 // FieldFault defines model for FieldFault.
@@ -216,12 +278,28 @@ type Keep struct {
 	ResourceIds []string `json:"resource_ids"`
 }
 
+// LedgerView defines model for LedgerView.
+type LedgerView struct {
+	AsOf       time.Time `json:"as_of"`
+	Concurrent int64     `json:"concurrent"`
+	Exact      bool      `json:"exact"`
+	Executions int64     `json:"executions"`
+	Peak       int64     `json:"peak"`
+}
+
 // Limit defines model for Limit.
 type Limit struct {
 	Unlimited bool `json:"unlimited"`
 
 	// Value null without a bound.
 	Value *int64 `json:"value"`
+}
+
+// LimitView defines model for LimitView.
+type LimitView struct {
+	From      string `json:"from"`
+	Unlimited bool   `json:"unlimited"`
+	Value     *int64 `json:"value"`
 }
 
 // Limits defines model for Limits.
@@ -235,15 +313,61 @@ type Limits struct {
 	MaxTasksPerExecution        Limit `json:"max_tasks_per_execution"`
 }
 
+// OverLimitView defines model for OverLimitView.
+type OverLimitView struct {
+	Limit string `json:"limit"`
+	Used  int64  `json:"used"`
+	Value int64  `json:"value"`
+}
+
+// OverrideView defines model for OverrideView.
+type OverrideView struct {
+	ExpiresAt *time.Time `json:"expires_at"`
+	Field     string     `json:"field"`
+	Kind      *string    `json:"kind,omitempty"`
+	Reason    string     `json:"reason"`
+	SetAt     time.Time  `json:"set_at"`
+	SetBy     string     `json:"set_by"`
+	Unlimited bool       `json:"unlimited"`
+	Value     *int64     `json:"value"`
+}
+
+// PinnedView defines model for PinnedView.
+type PinnedView struct {
+	Account  string `json:"account"`
+	Livemode bool   `json:"livemode"`
+	Source   string `json:"source"`
+	SourceId string `json:"source_id"`
+}
+
 // Probe defines model for Probe.
 type Probe struct {
-	Feature  string `json:"feature"`
-	Quantity *int64 `json:"quantity,omitempty"`
+	Execution *bool `json:"execution,omitempty"`
+
+	// Feature Example: automations
+	Feature      *string `json:"feature,omitempty"`
+	PayloadBytes *int64  `json:"payload_bytes,omitempty"`
+
+	// Quantity Example: 2
+	Quantity   *int64  `json:"quantity,omitempty"`
+	ResourceId *string `json:"resource_id,omitempty"`
 }
 
 // ProbeAnswer defines model for ProbeAnswer.
 type ProbeAnswer struct {
-	Allowed bool `json:"allowed"`
+	Allowed      bool       `json:"allowed"`
+	Code         int64      `json:"code"`
+	Error        string     `json:"error"`
+	Execution    *bool      `json:"execution,omitempty"`
+	Exhausted    *[]string  `json:"exhausted,omitempty"`
+	Feature      *string    `json:"feature,omitempty"`
+	Limit        *int64     `json:"limit"`
+	Message      string     `json:"message"`
+	Remaining    *int64     `json:"remaining"`
+	ResetsAt     *time.Time `json:"resets_at"`
+	RetryAfterMs *int64     `json:"retry_after_ms,omitempty"`
+	Unlimited    bool       `json:"unlimited"`
+	Used         int64      `json:"used"`
 }
 
 // Problem defines model for Problem.
@@ -363,15 +487,98 @@ type ResourcesAnswer struct {
 	WorkspaceId string `json:"workspace_id"`
 }
 
+// SubscriptionRow defines model for SubscriptionRow.
+type SubscriptionRow struct {
+	Account        string     `json:"account"`
+	AfterTrial     *string    `json:"after_trial,omitempty"`
+	BillingEnd     time.Time  `json:"billing_end"`
+	BillingStart   time.Time  `json:"billing_start"`
+	CancelAt       *time.Time `json:"cancel_at"`
+	ClosedAt       *time.Time `json:"closed_at"`
+	Disputed       *bool      `json:"disputed,omitempty"`
+	Id             string     `json:"id"`
+	Interval       *string    `json:"interval,omitempty"`
+	Kind           string     `json:"kind"`
+	Livemode       bool       `json:"livemode"`
+	OverdueSince   *time.Time `json:"overdue_since,omitempty"`
+	PaymentState   string     `json:"payment_state"`
+	PeriodEnd      time.Time  `json:"period_end"`
+	PeriodStart    time.Time  `json:"period_start"`
+	PlanKey        string     `json:"plan_key"`
+	PlanRevision   int64      `json:"plan_revision"`
+	PlanUnresolved bool       `json:"plan_unresolved"`
+	PreviousId     *string    `json:"previous_id"`
+	Quantity       int32      `json:"quantity"`
+	Source         string     `json:"source"`
+	SourceId       string     `json:"source_id"`
+	Status         string     `json:"status"`
+	TestClock      *bool      `json:"test_clock,omitempty"`
+	UnpaidSince    *time.Time `json:"unpaid_since,omitempty"`
+	UsageEpoch     string     `json:"usage_epoch"`
+	WorkspaceId    string     `json:"workspace_id"`
+}
+
 // SubscriptionView defines model for SubscriptionView.
 type SubscriptionView struct {
-	Id string `json:"id"`
+	Account        string       `json:"account"`
+	AfterTrial     *string      `json:"after_trial,omitempty"`
+	BillingEnd     time.Time    `json:"billing_end"`
+	BillingStart   time.Time    `json:"billing_start"`
+	CancelAt       *time.Time   `json:"cancel_at"`
+	Changes        []ChangeView `json:"changes"`
+	ClosedAt       *time.Time   `json:"closed_at"`
+	Disputed       *bool        `json:"disputed,omitempty"`
+	Id             string       `json:"id"`
+	Interval       *string      `json:"interval,omitempty"`
+	Kind           string       `json:"kind"`
+	Livemode       bool         `json:"livemode"`
+	OverdueSince   *time.Time   `json:"overdue_since,omitempty"`
+	PaymentState   string       `json:"payment_state"`
+	PeriodEnd      time.Time    `json:"period_end"`
+	PeriodStart    time.Time    `json:"period_start"`
+	PlanKey        string       `json:"plan_key"`
+	PlanRevision   int64        `json:"plan_revision"`
+	PlanUnresolved bool         `json:"plan_unresolved"`
+	PreviousId     *string      `json:"previous_id"`
+	Quantity       int32        `json:"quantity"`
+	Source         string       `json:"source"`
+	SourceId       string       `json:"source_id"`
+	Status         string       `json:"status"`
+	TestClock      *bool        `json:"test_clock,omitempty"`
+	UnpaidSince    *time.Time   `json:"unpaid_since,omitempty"`
+	UsageEpoch     string       `json:"usage_epoch"`
+	WorkspaceId    string       `json:"workspace_id"`
+}
+
+// UsageView defines model for UsageView.
+type UsageView struct {
+	AsOf       time.Time `json:"as_of"`
+	Concurrent int64     `json:"concurrent"`
+	Exact      bool      `json:"exact"`
+	Executions int64     `json:"executions"`
+	Peak       int64     `json:"peak"`
+	StorageMb  float64   `json:"storage_mb"`
 }
 
 // WorkspaceView defines model for WorkspaceView.
 type WorkspaceView struct {
-	Revision    int64  `json:"revision"`
-	WorkspaceId string `json:"workspace_id"`
+	Changes       []ChangeView           `json:"changes"`
+	Features      map[string]FeatureView `json:"features"`
+	Ledger        LedgerView             `json:"ledger"`
+	Limits        map[string]LimitView   `json:"limits"`
+	OverLimit     []OverLimitView        `json:"over_limit"`
+	Overrides     []OverrideView         `json:"overrides"`
+	PeriodEnd     time.Time              `json:"period_end"`
+	PeriodStart   time.Time              `json:"period_start"`
+	Pinned        *PinnedView            `json:"pinned,omitempty"`
+	PlanKey       string                 `json:"plan_key"`
+	PlanRevision  int64                  `json:"plan_revision"`
+	QuotaInterval *string                `json:"quota_interval,omitempty"`
+	Revision      int64                  `json:"revision"`
+	Subscription  *SubscriptionRow       `json:"subscription,omitempty"`
+	Subscriptions []SubscriptionView     `json:"subscriptions"`
+	Usage         UsageView              `json:"usage"`
+	WorkspaceId   string                 `json:"workspace_id"`
 }
 
 // InvalidatePlanParams defines parameters for InvalidatePlan.
@@ -2497,8 +2704,6 @@ type GetWorkspaceResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationproblemJSON403 *Problem
-	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
-	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -2526,11 +2731,6 @@ func (r GetWorkspaceResponse) GetApplicationproblemJSON401() *Problem {
 // GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetWorkspaceResponse) GetApplicationproblemJSON403() *Problem {
 	return r.ApplicationproblemJSON403
-}
-
-// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
-func (r GetWorkspaceResponse) GetApplicationproblemJSON404() *Problem {
-	return r.ApplicationproblemJSON404
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -2719,7 +2919,7 @@ type ListDecisionsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *[]DecisionMade
+	JSON200 *[]DecisionView
 	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
@@ -2741,7 +2941,7 @@ type ListDecisionsResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r ListDecisionsResponse) GetJSON200() *[]DecisionMade {
+func (r ListDecisionsResponse) GetJSON200() *[]DecisionView {
 	return r.JSON200
 }
 
@@ -3913,8 +4113,6 @@ type ListSubscriptionsResponse struct {
 	ApplicationproblemJSON401 *Problem
 	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationproblemJSON403 *Problem
-	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
-	ApplicationproblemJSON404 *Problem
 	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationproblemJSON422 *Problem
 	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
@@ -3942,11 +4140,6 @@ func (r ListSubscriptionsResponse) GetApplicationproblemJSON401() *Problem {
 // GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListSubscriptionsResponse) GetApplicationproblemJSON403() *Problem {
 	return r.ApplicationproblemJSON403
-}
-
-// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
-func (r ListSubscriptionsResponse) GetApplicationproblemJSON404() *Problem {
-	return r.ApplicationproblemJSON404
 }
 
 // GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -4521,13 +4714,6 @@ func ParseGetWorkspaceResponse(rsp *http.Response) (*GetWorkspaceResponse, error
 		}
 		response.ApplicationproblemJSON403 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
-		var dest Problem
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationproblemJSON404 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4717,7 +4903,7 @@ func ParseListDecisionsResponse(rsp *http.Response) (*ListDecisionsResponse, err
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest []DecisionMade
+		var dest []DecisionView
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -5966,13 +6152,6 @@ func ParseListSubscriptionsResponse(rsp *http.Response) (*ListSubscriptionsRespo
 			return nil, err
 		}
 		response.ApplicationproblemJSON403 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
-		var dest Problem
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationproblemJSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem

@@ -117,11 +117,11 @@ func TestThePagesOfTheRecordLinkOn(t *testing.T) {
 		all[i].DecidedAt = noon.Add(-time.Duration(i) * time.Millisecond)
 	}
 	a := willing()
-	a.decisions = func(q ledger.Query) ([]schemas.DecisionMade, error) {
-		var page []schemas.DecisionMade
+	a.decisions = func(q ledger.Query) ([]api.DecisionView, error) {
+		var page []api.DecisionView
 		for _, d := range all {
 			if (q.Before.IsZero() || d.DecidedAt.Before(q.Before)) && len(page) < q.Limit && q.Execution == "ex_1" {
-				page = append(page, d)
+				page = append(page, api.ViewDecision(d))
 			}
 		}
 		return page, nil
@@ -133,7 +133,7 @@ func TestThePagesOfTheRecordLinkOn(t *testing.T) {
 			t.Fatal("the pages do not end")
 		}
 		w := request{method: "GET", path: path}.ask(t, door)
-		var page []schemas.DecisionMade
+		var page []api.DecisionView
 		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,6 @@ func TestErrorsAreToldByWhatToDo(t *testing.T) {
 		{subscriptions.ErrPeriodNotStarted, "unavailable"},
 		{subscriptions.ErrNoDefaultPlan, "unavailable"},
 		{subscriptions.ErrNotEntitled, "not-entitled"},
-		{subscriptions.ErrUnknownWorkspace, "unknown-workspace"},
 		{&pgconn.PgError{Code: "57P01"}, "unavailable"},
 		{&pgconn.PgError{Code: "23505"}, "internal-error"},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, "unavailable"},

@@ -38,7 +38,7 @@ type answers struct {
 	resources  func(usage.ResourceQuery) (usage.ResourcePage, error)
 	keep       func(feature string, resources []string) error
 	view       func() error
-	decisions  func(ledger.Query) ([]schemas.DecisionMade, error)
+	decisions  func(ledger.Query) ([]api.DecisionView, error)
 	invalidate func(ctx context.Context, workspace, reason string) (int64, error)
 }
 
@@ -79,7 +79,10 @@ func (a *answers) Keep(_ context.Context, _, feature string, resources []string)
 
 // Workspace is for api.Viewer.
 func (a *answers) Workspace(_ context.Context, workspace string) (api.WorkspaceView, error) {
-	return api.WorkspaceView{WorkspaceID: workspace}, a.view()
+	return api.WorkspaceView{
+		WorkspaceID: workspace, Limits: map[string]api.LimitView{"max_executions": {}}, Features: map[string]api.FeatureView{"automations": {}},
+		OverLimit: []api.OverLimitView{}, Overrides: []api.OverrideView{}, Changes: []api.ChangeView{}, Subscriptions: []api.SubscriptionView{},
+	}, a.view()
 }
 
 // Executions is for api.Viewer.
@@ -98,7 +101,7 @@ func (a *answers) Check(_ context.Context, _ string, probes []api.Probe) ([]api.
 }
 
 // Decisions is for api.Viewer.
-func (a *answers) Decisions(_ context.Context, q ledger.Query) ([]schemas.DecisionMade, error) {
+func (a *answers) Decisions(_ context.Context, q ledger.Query) ([]api.DecisionView, error) {
 	return a.decisions(q)
 }
 
@@ -127,7 +130,7 @@ func willing() *answers {
 		},
 		keep:       func(string, []string) error { return nil },
 		view:       func() error { return nil },
-		decisions:  func(ledger.Query) ([]schemas.DecisionMade, error) { return nil, nil },
+		decisions:  func(ledger.Query) ([]api.DecisionView, error) { return nil, nil },
 		invalidate: func(context.Context, string, string) (int64, error) { return 7, nil },
 	}
 }

@@ -168,6 +168,8 @@ var bodies = []struct{ route, body, want string }{
 	{"check", `{"checks": [5]}`, fault("checks[0]", "must be an object")},
 	{"check", `{"checks": [{"feature": "a", "feature": "b"}]}`, fault("checks[0].feature", "stands there twice")},
 	{"check", `{"checks": [{"feature": "a"}, {"feature": "b", "extra": 1}]}`, fault("checks[1].extra", "is not a field of this request")},
+	{"check", `{"checks": [{"execution": "yes"}]}`, fault("checks[0].execution", "must be true or false")},
+	{"check", `{"checks": [{"feature": "a", "quantity": 1.5}]}`, fault("checks[0].quantity", countRule)},
 	{"invalidate", `{"reason": 5}`, fault("reason", "must be a string")},
 	{"invalidate", `{"reason": "` + strings.Repeat("ä", 201) + `"}`, fault("reason", "must have at most 200 characters")},
 	{"invalidate", `{"why": "x"}`, fault("why", "is not a field of this request")},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/headroomhq/headroom/enforcement/ledger"
-	"github.com/headroomhq/headroom/schemas"
 )
 
 // WorkspaceViewer shows what is so at this moment. Reader does.
@@ -21,7 +20,7 @@ type WorkspaceViewer interface {
 // HistoryViewer shows what was. Reader does.
 type HistoryViewer interface {
 	Subscriptions(ctx context.Context, workspace string, limit int) ([]SubscriptionView, error)
-	Decisions(ctx context.Context, q ledger.Query) ([]schemas.DecisionMade, error)
+	Decisions(ctx context.Context, q ledger.Query) ([]DecisionView, error)
 }
 
 // Viewer is both.
@@ -47,7 +46,7 @@ func viewRoutes() []route {
 			id: "getWorkspace", method: http.MethodGet, path: workspace, scope: ScopeRead,
 			summary: "A workspace's plan, subscription, period, limits and usage",
 			answer:  typeOf[WorkspaceView](), status: http.StatusOK,
-			problems: []string{slugUnknownWorkspace, slugNotEntitled},
+			problems: []string{slugNotEntitled},
 			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return viewed(h.reader.Workspace(ctx, c.workspace()))
 			},
@@ -62,8 +61,7 @@ func viewRoutes() []route {
 		{
 			id: "listSubscriptions", method: http.MethodGet, path: workspace + "/subscriptions", scope: ScopeRead,
 			summary: "The rows of its subscriptions, newest first", answer: typeOf[[]SubscriptionView](), status: http.StatusOK,
-			query:    []parameter{limitParameter(ledger.DefaultLimit, ledger.MaxLimit)},
-			problems: []string{slugUnknownWorkspace},
+			query: []parameter{limitParameter(ledger.DefaultLimit, ledger.MaxLimit)},
 			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return listed(h.reader.Subscriptions(ctx, c.workspace(), c.number(inLimit, ledger.DefaultLimit)))
 			},
@@ -72,7 +70,7 @@ func viewRoutes() []route {
 			id: "listDecisions", method: http.MethodGet, path: workspace + "/decisions", scope: ScopeRead,
 			summary:     "The record of its decisions, newest first",
 			description: "A page ends with a Link to the next one, if there is more. Of denials the last of each minute and code is kept.",
-			answer:      typeOf[[]schemas.DecisionMade](), status: http.StatusOK, paged: true,
+			answer:      typeOf[[]DecisionView](), status: http.StatusOK, paged: true,
 			query: []parameter{
 				{name: inExecutionQuery, schema: idSchema(), doc: "Only what is about this execution.", check: checkID},
 				limitParameter(ledger.DefaultLimit, ledger.MaxLimit),

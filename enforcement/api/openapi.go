@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -43,6 +45,10 @@ func DocumentForClients() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.eachNullable(func(schema *huma.Schema, member string) {
+		schema.Properties[member] = schema.Properties[member].AnyOf[0] // 3.0 has no null: it is left out instead
+		schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == member })
+	})
 	return s.document.Downgrade()
 }
 
@@ -97,6 +103,9 @@ func newSpec() (s *spec, err error) {
 		s.document.AddOperation(s.operation(route, problems))
 	}
 	s.openAnswers()
+	s.eachNullable(func(schema *huma.Schema, member string) {
+		schema.Properties[member] = &huma.Schema{AnyOf: []*huma.Schema{schema.Properties[member], {Type: "null"}}}
+	})
 	s.document.AddOperation(&huma.Operation{
 		OperationID: "getDocument", Method: http.MethodGet, Path: documentPath, Summary: "This document", Tags: []string{"document"},
 		Security: []map[string][]string{}, // open
@@ -132,6 +141,24 @@ func (s *spec) openAnswers() {
 	for _, schema := range registry.Map() {
 		if !sent[schema] {
 			schema.AdditionalProperties = nil
+		}
+	}
+}
+
+// eachNullable calls f for the members of answers that are an object or null, which huma
+// has no words for: pointers that are always written.
+func (s *spec) eachNullable(f func(schema *huma.Schema, member string)) {
+	registry := s.document.Components.Schemas
+	for name, schema := range registry.Map() {
+		for _, field := range reflect.VisibleFields(registry.TypeFromRef(schemaPrefix + name)) {
+			member, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			inner := field.Type
+			if inner.Kind() != reflect.Pointer || inner.Elem().Kind() != reflect.Struct || inner.Elem() == reflect.TypeFor[time.Time]() {
+				continue
+			}
+			if options == "" && schema.Properties[member] != nil {
+				f(schema, member)
+			}
 		}
 	}
 }

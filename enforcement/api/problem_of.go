@@ -111,8 +111,6 @@ func problemOfPlan(err error) *Problem {
 	switch {
 	case errors.Is(err, subscriptions.ErrNotEntitled):
 		return problem(slugNotEntitled, "the workspace has no plan; assign it one")
-	case errors.Is(err, subscriptions.ErrUnknownWorkspace):
-		return problem(slugUnknownWorkspace, "this workspace was never seen")
 	case errors.Is(err, subscriptions.ErrNoDefaultPlan):
 		return problem(slugUnavailable, "no catalog of plans was applied yet: headroom plans apply")
 	case errors.Is(err, ErrRecorded):

@@ -151,7 +151,6 @@ func ofRequests() map[string]occasion {
 			header:  http.Header{"Www-Authenticate": {`Bearer realm="headroom", error="insufficient_scope", scope="execute"`}},
 		},
 		"not-found":             {request: request{method: "GET", path: "/v1/workspace"}},
-		"unknown-workspace":     {request: request{method: "GET", path: "/v1/workspaces/ws_9"}, prepare: refusing(subscriptions.ErrUnknownWorkspace)},
 		"execution-not-running": {request: advance, prepare: func(a *answers) { a.progress = gone }},
 		"method-not-allowed": {
 			request: request{method: "DELETE", path: "/v1/workspaces/ws_1/executions"},

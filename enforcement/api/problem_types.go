@@ -48,19 +48,18 @@ const (
 	slugLocked      = "resource-locked"
 	slugNotEntitled = "not-entitled"
 
-	slugUnauthorized     = "unauthorized"
-	slugScope            = "insufficient-scope"
-	slugNotFound         = "not-found"
-	slugUnknownWorkspace = "unknown-workspace"
-	slugNotRunning       = "execution-not-running"
-	slugMethod           = "method-not-allowed"
-	slugMalformed        = "malformed-body"
-	slugInvalid          = "invalid-request"
-	slugMediaType        = "unsupported-media-type"
-	slugTooLarge         = "body-too-large"
-	slugKeyReused        = "idempotency-key-reused"
-	slugUnavailable      = "unavailable"
-	slugInternal         = "internal-error"
+	slugUnauthorized = "unauthorized"
+	slugScope        = "insufficient-scope"
+	slugNotFound     = "not-found"
+	slugNotRunning   = "execution-not-running"
+	slugMethod       = "method-not-allowed"
+	slugMalformed    = "malformed-body"
+	slugInvalid      = "invalid-request"
+	slugMediaType    = "unsupported-media-type"
+	slugTooLarge     = "body-too-large"
+	slugKeyReused    = "idempotency-key-reused"
+	slugUnavailable  = "unavailable"
+	slugInternal     = "internal-error"
 )
 
 // ProblemTypes is every kind of problem, in the order of docs/problems.md.
@@ -140,8 +139,6 @@ func requestProblems() []ProblemType {
 			When: "The token is known and may not do this; required_scope is what it lacks."},
 		{Slug: slugNotFound, Title: "No such route", Status: http.StatusNotFound,
 			When: "Nothing is served at this path."},
-		{Slug: slugUnknownWorkspace, Title: "Workspace is not known", Status: http.StatusNotFound,
-			When: "The database has never seen the workspace."},
 		{Slug: slugNotRunning, Title: "Execution is not running", Status: http.StatusNotFound,
 			When: "Progress was reported for an execution that holds no lease: it was never admitted, is over, or its lease ended."},
 		{Slug: slugMethod, Title: "Method not allowed", Status: http.StatusMethodNotAllowed,
