@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/headroomhq/headroom/consumers"
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/enforcement/client"
 	"github.com/headroomhq/headroom/subscriptions"
 )
@@ -52,6 +53,7 @@ func (m *metrics) applied(after time.Duration) { m.invalidation.Observe(after.Se
 type parts struct {
 	plans  *client.Plans
 	work   *consumers.Consumers
+	doors  *api.Executions
 	relay  *consumers.Relay
 	outbox *subscriptions.Outbox
 }
@@ -61,6 +63,7 @@ func (m *metrics) watch(p parts) {
 	m.watchPlans(p.plans)
 	m.watchRelay(p.relay, p.outbox)
 	m.watchConsumers(p.work.Stats())
+	m.watchDoors(p.doors.Stats())
 }
 
 func (m *metrics) watchPlans(plans *client.Plans) {

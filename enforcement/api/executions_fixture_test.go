@@ -170,7 +170,7 @@ func optionsOver(js jetstream.JetStream, e api.Enforcer) (o api.ExecutionsOption
 
 // asking is a request for an execution of workspace ws.
 func asking(execution, event string) enforcement.Request {
-	return enforcement.Request{WorkspaceID: "ws", ExecutionID: execution, EventID: event, EventSource: api.RequestSource}
+	return enforcement.Request{WorkspaceID: "ws", ExecutionID: execution, EventID: event, EventSource: "test"}
 }
 
 // admit asks one thing and fails the test on an error.

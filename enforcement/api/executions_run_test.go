@@ -21,7 +21,7 @@ func TestProgressIsHeldAgainstTheLimits(t *testing.T) {
 	bounds.MaxTasksPerExecution = schemas.LimitOf(5)
 	h := newHouse(t, bounds)
 	admitted := h.admit("x", "e")
-	step := enforcement.Progress{WorkspaceID: "ws", ExecutionID: "x", EventID: "p1", EventSource: api.RequestSource, Tasks: ptr[int64](5)}
+	step := enforcement.Progress{WorkspaceID: "ws", ExecutionID: "x", EventID: "p1", EventSource: "test", Tasks: ptr[int64](5)}
 	x, err := h.Progress(t.Context(), step)
 	if err != nil || !x.Live || x.Decision != nil || x.LeaseExpiresAt.Before(*admitted.LeaseExpiresAt) {
 		t.Errorf("within the limits: %+v, %v", x, err)
