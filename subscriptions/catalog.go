@@ -30,6 +30,10 @@ type Plan struct {
 	// Features maps a feature to how much of it the plan includes. A feature
 	// that is not in the map is not in the plan.
 	Features map[string]schemas.Limit `json:"features"`
+	// Kinds are the kinds of those features that are not FeatureStock, and of those
+	// that the plan names without including them: a boolean feature that is off, and in
+	// the default plan every feature that is declared and that no plan has.
+	Kinds map[string]FeatureKind `json:"kinds,omitempty"`
 	// StripePrices are the ids of the prices that stand for the plan.
 	StripePrices []string `json:"stripe_prices"`
 }
@@ -100,11 +104,7 @@ func (c Catalog) validate() error {
 		if !validQuotaInterval(plan.QuotaInterval) {
 			faults = append(faults, Fault{Path: planPath(plan.Key, keyQuotaInterval), Detail: quotaIntervalFault(plan.QuotaInterval)})
 		}
-		for feature := range plan.Features {
-			if !schemas.ValidID(feature) {
-				faults = append(faults, Fault{Path: planPath(plan.Key, keyFeatures), Detail: fmt.Sprintf("the name %q %s", feature, idRule)})
-			}
-		}
+		faults = append(faults, plan.featureFaults()...)
 	}
 	return catalogError("", faults)
 }
@@ -120,13 +120,15 @@ func quotaIntervalFault(interval string) string {
 type source func(plan, field string) Fault
 
 // crossFaults checks what concerns several plans at once: keys, the default,
-// ranks and prices.
+// ranks, prices and the kinds of features.
 func (c Catalog) crossFaults(where source) []Fault {
 	check := crossCheck{
 		where:  where,
 		keys:   map[string]bool{},
 		ranks:  map[int32]string{},
 		prices: map[string]string{},
+
+		features: map[string]Plan{},
 	}
 	for _, plan := range c.Plans {
 		check.plan(plan)
@@ -146,6 +148,8 @@ type crossCheck struct {
 	keys        map[string]bool
 	ranks       map[int32]string
 	prices      map[string]string
+	// features maps a feature to a plan that names it.
+	features map[string]Plan
 }
 
 func (c *crossCheck) plan(p Plan) {
@@ -171,6 +175,7 @@ func (c *crossCheck) plan(p Plan) {
 			c.prices[price] = p.Key
 		}
 	}
+	c.kinds(p)
 }
 
 func (c *crossCheck) fault(plan, field, detail string) {

@@ -70,7 +70,10 @@ func applyCatalog(ctx context.Context, tx pgx.Tx, catalog Catalog) (Applied, err
 	if applied.Revision, err = nextRevision(ctx, tx); err != nil {
 		return Applied{}, err
 	}
-	return applied, writeRevisions(ctx, tx, &applied, planStates(latest, catalog))
+	if err := writeRevisions(ctx, tx, &applied, planStates(latest, catalog)); err != nil {
+		return Applied{}, err
+	}
+	return applied, followKinds(ctx, tx, catalog)
 }
 
 // planStates maps each plan to the state that a change would write: the
@@ -98,11 +101,11 @@ func nextRevision(ctx context.Context, tx pgx.Tx) (int64, error) {
 const insertPlan = `INSERT INTO plan_revisions (plan_key, revision, is_default, rank,
 	max_executions, max_concurrent_executions, max_tasks_per_execution, max_execution_duration_minutes,
 	max_execution_payload_size_mb, max_storage_mb, max_executions_per_minute,
-	features, stripe_prices, removed, quota_interval)
+	features, stripe_prices, removed, quota_interval, feature_kinds)
 VALUES (@key, @revision, @default, @rank,
 	@max_executions, @max_concurrent_executions, @max_tasks_per_execution, @max_execution_duration_minutes,
 	@max_execution_payload_size_mb, @max_storage_mb, @max_executions_per_minute,
-	@features, @stripe_prices, @removed, nullif(@quota_interval, ''))`
+	@features, @stripe_prices, @removed, nullif(@quota_interval, ''), @feature_kinds)`
 
 func writeRevisions(ctx context.Context, tx pgx.Tx, applied *Applied, states map[string]PlanRevision) error {
 	batch := &pgx.Batch{}
@@ -122,6 +125,24 @@ func writeRevisions(ctx context.Context, tx pgx.Tx, applied *Applied, states map
 	return nil
 }
 
+// followKinds gives overrides of features the kind that the catalog now says.
+func followKinds(ctx context.Context, tx pgx.Tx, catalog Catalog) error {
+	var fields, kinds []string
+	for _, p := range catalog.Plans {
+		for _, feature := range p.Named() {
+			fields, kinds = append(fields, keyFeatures+"."+feature), append(kinds, string(p.KindOf(feature)))
+		}
+	}
+	_, err := tx.Exec(ctx, `UPDATE plan_overrides o SET kind = nullif(said.kind, 'stock')
+		FROM (SELECT DISTINCT field, kind FROM unnest(@fields::text[], @kinds::text[]) AS t (field, kind)) said
+		WHERE o.field = said.field AND o.kind IS DISTINCT FROM nullif(said.kind, 'stock')`,
+		pgx.NamedArgs{"fields": fields, "kinds": kinds})
+	if err != nil {
+		return fmt.Errorf("write the kinds of overridden features: %w", err)
+	}
+	return nil
+}
+
 func planArgs(p PlanRevision) pgx.NamedArgs {
 	features := make(map[string]*int64, len(p.Features))
 	for name, limit := range p.Features {
@@ -134,6 +155,7 @@ func planArgs(p PlanRevision) pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"key": p.Key, "revision": p.Revision, "default": p.Default, "rank": p.Rank,
 		"features": features, "stripe_prices": prices, "removed": p.Removed, "quota_interval": p.QuotaInterval,
+		"feature_kinds": cloneKinds(p.Kinds),
 	}
 	for _, name := range schemas.LimitNames {
 		args[name] = p.Limits.Named(name).Pointer()

@@ -130,22 +130,25 @@ func planText(p *Plan) []text {
 	if p.QuotaInterval != "" {
 		list = append(list, text{keyQuotaInterval, p.QuotaInterval})
 	}
-	list = append(list, termsText(p.Limits, p.Features)...)
+	list = append(list, termsText(Snapshot{Limits: p.Limits, Features: p.Features, Kinds: p.Kinds})...)
 	return append(list, text{keyStripePrices, strings.Join(prices, ", ")})
 }
 
-func termsText(limits schemas.Limits, features map[string]schemas.Limit) []text {
+// termsText is what a plan and a snapshot have in common.
+func termsText(s Snapshot) []text {
 	var list []text
 	for _, name := range schemas.LimitNames {
-		list = append(list, text{keyLimits + "." + name, limits.Named(name).String()})
+		list = append(list, text{keyLimits + "." + name, s.Limits.Named(name).String()})
 	}
-	names := make([]string, 0, len(features))
-	for name := range features {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		list = append(list, text{keyFeatures + "." + name, features[name].String()})
+	for _, name := range featuresNamed(s.Features, s.Kinds) {
+		field := keyFeatures + "." + name
+		value, included := s.Features[name]
+		if kind := s.KindOf(name); included || kind == FeatureBoolean {
+			list = append(list, text{field, kind.Text(value)})
+		}
+		if kind, stated := s.Kinds[name]; stated {
+			list = append(list, text{field + "." + keyKind, string(kind)})
+		}
 	}
 	return list
 }

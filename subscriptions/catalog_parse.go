@@ -27,8 +27,6 @@ const (
 	idRule = "must be 1 to 128 letters, digits, _ or -, starting with a letter or digit"
 	// rankUnset stands for a rank whose fault was reported.
 	rankUnset = -1
-	// storageFeature is the reserved feature whose limit is max_storage_mb.
-	storageFeature = "storage_bytes"
 )
 
 // ParseCatalog reads a catalog file. The error is a *CatalogError that lists
@@ -44,8 +42,9 @@ func ParseCatalog(name string, body []byte) (Catalog, error) {
 	if fault != nil {
 		return Catalog{}, catalogError(name, []Fault{*fault})
 	}
-	p := catalogParser{places: map[string]*token.Token{}}
+	p := catalogParser{places: map[string]*token.Token{}, named: map[string]bool{}}
 	catalog := p.catalog(root)
+	p.nameRest(&catalog)
 	if len(catalog.Plans) > 0 {
 		p.faults = append(p.faults, p.crossFaults(catalog)...)
 	}
@@ -63,6 +62,10 @@ type catalogParser struct {
 	// defaultUnread is set when a default was no boolean, so that the absence of
 	// a default plan is not reported as well.
 	defaultUnread bool
+	// declared are the features whose kind the file states, and named those that a plan
+	// names.
+	declared map[string]FeatureKind
+	named    map[string]bool
 }
 
 func (p *catalogParser) fault(t *token.Token, path, detail string) {
@@ -94,8 +97,17 @@ func (p *catalogParser) catalog(root ast.Node) Catalog {
 	var catalog Catalog
 	tops, _ := p.entries(entry{value: root}, "a map with the key plans")
 	for _, top := range tops {
-		if top.key != keyPlans {
-			p.fault(top.token, top.path, "is not a key of a catalog; the only one is plans")
+		if top.key == keyFeatures { // wherever it stands, before the plans
+			p.declared = p.kinds(top)
+		}
+	}
+	for _, top := range tops {
+		switch top.key {
+		case keyPlans:
+		case keyFeatures:
+			continue
+		default:
+			p.fault(top.token, top.path, "is not a key of a catalog; allowed are plans and features")
 			continue
 		}
 		plans, _ := p.entries(top, "a map from plan key to plan")
@@ -129,7 +141,7 @@ func (p *catalogParser) plan(e entry) Plan {
 		case keyLimits:
 			plan.Limits = p.limits(field)
 		case keyFeatures:
-			plan.Features = p.features(field)
+			p.features(field, &plan)
 		case keyStripePrices:
 			plan.StripePrices = p.prices(field)
 		case keyQuotaInterval:
@@ -169,21 +181,6 @@ func (p *catalogParser) limits(field entry) schemas.Limits {
 		}
 	}
 	return limits
-}
-
-func (p *catalogParser) features(field entry) map[string]schemas.Limit {
-	features := map[string]schemas.Limit{}
-	list, _ := p.entries(field, "a map from feature to number, or {}")
-	for _, e := range list {
-		switch {
-		case !schemas.ValidID(e.key):
-			p.fault(e.token, e.path, "the feature's name "+idRule)
-		case e.key == storageFeature:
-			p.fault(e.token, e.path, "is reserved; set limits.max_storage_mb instead")
-		}
-		features[e.key] = p.limit(e, maxExact)
-	}
-	return features
 }
 
 func (p *catalogParser) prices(field entry) []string {

@@ -117,7 +117,7 @@ func TestParseCatalogFault(t *testing.T) {
 		"limit twice":               {quota, quota + "\n      max_executions: 5", 8, "plans.free.limits.max_executions", "is there twice, first on line 7"},
 		"limits a number":           {"  pro:", "  lite: {rank: 5, limits: 3}\n  pro:", 15, "plans.lite.limits", "must be a map"},
 		"unknown key of a plan":     {"    rank: 10", "    rank: 10\n    price: 3", 17, "plans.pro.price", "allowed are default, rank, limits, features, stripe_prices"},
-		"unknown key of a catalog":  {"plans:", "version: 1\nplans:", 2, "version", "the only one is plans"},
+		"unknown key of a catalog":  {"plans:", "version: 1\nplans:", 2, "version", "allowed are plans and features"},
 		"plan twice":                {"  pro:", "  free:", 15, "plans.free", "is there twice, first on line 3"},
 		"plan key invalid":          {"  pro:", "  pro.max:", 15, "plans.pro.max", "the plan's key must be 1 to 128 letters"},
 		"plan empty":                {"plans:", "plans:\n  team:", 3, "plans.team", "must be a map with rank, limits and features"},
@@ -206,7 +206,7 @@ plans.yaml:12:32: plans.free.features.automations: is there twice, first on line
 plans.yaml:13:3: plans.p/ro: the plan's key must be 1 to 128 letters, digits, _ or -, starting with a letter or digit
 plans.yaml:13:3: plans.p/ro: has no rank; write a whole number, higher for the plan that wins
 plans.yaml:13:3: plans.p/ro: has no limits; state all of max_executions, max_concurrent_executions, max_tasks_per_execution, max_execution_duration_minutes, max_execution_payload_size_mb, max_storage_mb, max_executions_per_minute
-plans.yaml:14:1: owner: is not a key of a catalog; the only one is plans
+plans.yaml:14:1: owner: is not a key of a catalog; allowed are plans and features
 `)
 	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)

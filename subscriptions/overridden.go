@@ -20,6 +20,8 @@ type Overridden struct {
 	Plan *schemas.Limit `json:"plan"`
 	// Until is when that holds again, nil for never.
 	Until *time.Time `json:"until,omitempty"`
+	// Kind is that of a feature that the plan does not name, empty for a stock.
+	Kind FeatureKind `json:"kind,omitempty"`
 }
 
 // IsOverridden reports whether the value of the field is the workspace's own.
@@ -33,11 +35,26 @@ func (s Snapshot) with(overrides []Override) Snapshot {
 	if len(overrides) == 0 {
 		return s
 	}
-	s.Features = cloneFeatures(s.Features)
+	s.Features, s.Kinds = cloneFeatures(s.Features), cloneKinds(s.Kinds)
 	s.Overrides = make([]Overridden, 0, len(overrides))
 	for _, o := range overrides {
-		s.Overrides = append(s.Overrides, Overridden{Field: o.Field, Plan: s.value(o.Field), Until: o.ExpiresAt})
+		own := Overridden{Field: o.Field, Plan: s.value(o.Field), Until: o.ExpiresAt}
+		if feature, ok := featureOf(o.Field); ok && own.Plan == nil && o.Kind != FeatureStock && o.Kind != "" {
+			if _, named := s.Kinds[feature]; !named {
+				own.Kind = o.Kind
+				s.Kinds[feature] = o.Kind
+			}
+		}
+		s.Overrides = append(s.Overrides, own)
 		s.setValue(o.Field, &o.Value)
+	}
+	return s.normal()
+}
+
+// normal has no map of kinds where there are none, as what JSON gives back.
+func (s Snapshot) normal() Snapshot {
+	if len(s.Kinds) == 0 {
+		s.Kinds = nil
 	}
 	return s
 }
@@ -58,23 +75,26 @@ func (s Snapshot) validUntil() time.Time {
 	return next.UTC()
 }
 
-// without puts the plan's values back. It leaves the map of features alone, which
-// others share.
+// without puts the plan's values back. It leaves the maps of features and kinds alone,
+// which others share.
 func (s Snapshot) without(drop func(Overridden) bool) Snapshot {
 	if !slices.ContainsFunc(s.Overrides, drop) {
 		return s
 	}
-	s.Features = cloneFeatures(s.Features)
+	s.Features, s.Kinds = cloneFeatures(s.Features), cloneKinds(s.Kinds)
 	var kept []Overridden
 	for _, o := range s.Overrides {
-		if drop(o) {
-			s.setValue(o.Field, o.Plan)
-		} else {
+		if !drop(o) {
 			kept = append(kept, o)
+			continue
+		}
+		s.setValue(o.Field, o.Plan)
+		if feature, ok := featureOf(o.Field); ok && o.Kind != "" {
+			delete(s.Kinds, feature)
 		}
 	}
 	s.Overrides = kept
-	return s
+	return s.normal()
 }
 
 func cloneFeatures(features map[string]schemas.Limit) map[string]schemas.Limit {
@@ -96,6 +116,17 @@ func (s Snapshot) value(field string) *schemas.Limit {
 	return nil
 }
 
+func (s Snapshot) valueText(field string) string {
+	value := s.value(field)
+	if value == nil {
+		value = &schemas.Limit{} // a feature that is off
+	}
+	if feature, ok := featureOf(field); ok {
+		return s.KindOf(feature).Text(*value)
+	}
+	return value.String()
+}
+
 func (s *Snapshot) setValue(field string, limit *schemas.Limit) {
 	feature, ok := featureOf(field)
 	switch {
@@ -103,6 +134,10 @@ func (s *Snapshot) setValue(field string, limit *schemas.Limit) {
 		*s.Limits.Named(field) = *limit
 	case limit == nil:
 		delete(s.Features, feature)
+	case s.KindOf(feature) == FeatureBoolean && !switchedOn(*limit):
+		delete(s.Features, feature)
+	case s.KindOf(feature) == FeatureBoolean:
+		s.Features[feature] = schemas.Unlimited
 	default:
 		s.Features[feature] = *limit
 	}
@@ -128,9 +163,9 @@ func (s Snapshot) checkOverrides() error {
 
 // text is the limits, features and overrides, to compare.
 func (s Snapshot) text() []text {
-	list := termsText(s.Limits, s.Features)
+	list := termsText(s)
 	for _, o := range s.Overrides {
-		value := s.value(o.Field).String()
+		value := s.valueText(o.Field)
 		if o.Until != nil {
 			value += " until " + o.Until.UTC().Format(time.RFC3339)
 		}

@@ -19,7 +19,10 @@ import (
 type Override struct {
 	// Field is a limit's name, or "features." and a feature's name.
 	Field string
+	// Value of a boolean feature is unlimited where it is on and 0 where it is off.
 	Value schemas.Limit
+	// Kind is the feature's, empty for a limit.
+	Kind FeatureKind
 	// Reason is why, for whoever asks later.
 	Reason string
 	// ExpiresAt is when the plan's value holds again, UTC; nil is never.
@@ -35,9 +38,11 @@ type OverrideChange struct {
 	// Set maps a field to its value. What the field had is replaced, with the reason
 	// and the expiry.
 	Set map[string]schemas.Limit
+	// Switch maps a boolean feature's field to whether it is on. It is set like Set.
+	Switch map[string]bool
 	// Clear are the fields that are to be the plan's again.
 	Clear []string
-	// Reason must be given with Set.
+	// Reason must be given with what is set.
 	Reason string
 	// Until is when what is set expires, nil for never.
 	Until *time.Time
@@ -51,17 +56,18 @@ func (c OverrideChange) check() error {
 	if !schemas.ValidID(c.WorkspaceID) {
 		faults = append(faults, fmt.Errorf("workspace %q: %s", c.WorkspaceID, idRule))
 	}
-	if len(c.Set) == 0 && len(c.Clear) == 0 {
+	set := c.values()
+	if len(set) == 0 && len(c.Clear) == 0 {
 		faults = append(faults, errors.New("nothing to set or to clear"))
 	}
-	if len(c.Set) > 0 && strings.TrimSpace(c.Reason) == "" {
+	if len(set) > 0 && strings.TrimSpace(c.Reason) == "" {
 		faults = append(faults, errors.New("reason: is missing; say why, for whoever asks later"))
 	}
-	if len(c.Set) == 0 && c.Until != nil {
+	if len(set) == 0 && c.Until != nil {
 		faults = append(faults, errors.New("until: nothing is set that could expire; what is cleared is the plan's for good"))
 	}
-	for _, field := range slices.Sorted(maps.Keys(c.Set)) {
-		if fault := setFault(field, c.Set[field]); fault != nil {
+	for _, field := range slices.Sorted(maps.Keys(set)) {
+		if fault := c.setFault(field, set[field]); fault != nil {
 			faults = append(faults, fault)
 		}
 		if slices.Contains(c.Clear, field) {
@@ -74,10 +80,26 @@ func (c OverrideChange) check() error {
 	return nil
 }
 
-func setFault(field string, value schemas.Limit) error {
+// values is all that is set, as it is kept.
+func (c OverrideChange) values() map[string]schemas.Limit {
+	values := make(map[string]schemas.Limit, len(c.Set)+len(c.Switch))
+	maps.Copy(values, c.Set)
+	for field, on := range c.Switch {
+		values[field] = switched(on)
+	}
+	return values
+}
+
+func (c OverrideChange) setFault(field string, value schemas.Limit) error {
 	most := int64(maxExact)
+	_, counted := c.Set[field]
+	_, turned := c.Switch[field]
 	switch feature, ok := featureOf(field); {
-	case ok && feature == storageFeature:
+	case counted && turned:
+		return fmt.Errorf("%s: is set and switched at once; keep one", field)
+	case turned && !ok:
+		return fmt.Errorf("%s: is no feature; only a feature can be on or off", field)
+	case ok && feature == schemas.FeatureStorage:
 		return fmt.Errorf("%s: is reserved; override %s instead", field, schemas.LimitStorageMB)
 	case ok && !schemas.ValidID(feature):
 		return fmt.Errorf("%s: the feature's name %s", field, idRule)
@@ -110,6 +132,7 @@ func (s *Store) Overrides(ctx context.Context, workspace string) ([]Override, er
 type overrideRow struct {
 	Field     string     `json:"field" db:"field"`
 	Value     *int64     `json:"value" db:"value"`
+	Kind      *string    `json:"kind" db:"kind"`
 	Reason    string     `json:"reason" db:"reason"`
 	ExpiresAt *time.Time `json:"expires_at" db:"expires_at"`
 	SetAt     time.Time  `json:"set_at" db:"set_at"`
@@ -126,13 +149,19 @@ func overridesFrom(rows []overrideRow) []Override {
 			Field: r.Field, Value: schemas.LimitFrom(r.Value), Reason: r.Reason,
 			ExpiresAt: storedOrNil(r.ExpiresAt), SetAt: r.SetAt.UTC(), SetBy: r.SetBy,
 		}
+		if _, feature := featureOf(r.Field); feature {
+			list[i].Kind = FeatureStock
+		}
+		if r.Kind != nil {
+			list[i].Kind = FeatureKind(*r.Kind)
+		}
 	}
 	return list
 }
 
 // overridesOf is all of a workspace's overrides, by field, expired or not.
 func overridesOf(ctx context.Context, q queryer, workspace string) ([]Override, error) {
-	rows, err := q.Query(ctx, `SELECT field, value, reason, expires_at, set_at, set_by FROM plan_overrides
+	rows, err := q.Query(ctx, `SELECT field, value, kind, reason, expires_at, set_at, set_by FROM plan_overrides
 		WHERE workspace_id = @workspace ORDER BY field COLLATE "C"`, pgx.NamedArgs{"workspace": workspace})
 	if err != nil {
 		return nil, fmt.Errorf("read overrides: %w", err)

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/headroomhq/headroom/schemas"
 )
 
 // ChangeOverrides sets and clears overrides of a workspace and returns those that
@@ -50,10 +48,14 @@ func (s *Store) changeOverrides(ctx context.Context, tx pgx.Tx, c OverrideChange
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkAgainst(ctx, tx, known{workspace: workspace, overrides: liveOverrides(before, workspace.now)}); err != nil {
+	features, err := catalogFeatures(ctx, tx)
+	if err != nil {
 		return nil, err
 	}
-	if err := writeOverrides(ctx, tx, c); err != nil {
+	if err := c.checkAgainst(known{workspace: workspace, overrides: liveOverrides(before, workspace.now), features: features}); err != nil {
+		return nil, err
+	}
+	if err := writeOverrides(ctx, tx, c, features); err != nil {
 		return nil, err
 	}
 	cause := c.Cause
@@ -72,7 +74,7 @@ func (s *Store) changeOverrides(ctx context.Context, tx pgx.Tx, c OverrideChange
 func (s *Store) lockToOverride(ctx context.Context, tx pgx.Tx, c OverrideChange) (lockedWorkspace, error) {
 	missing := ErrUnknownWorkspace
 	switch {
-	case len(c.Set) == 0:
+	case len(c.values()) == 0:
 	case s.options.DenyUnknown:
 		missing = ErrNotEntitled
 	default:
@@ -91,22 +93,20 @@ func (s *Store) lockToOverride(ctx context.Context, tx pgx.Tx, c OverrideChange)
 type known struct {
 	workspace lockedWorkspace
 	overrides []Override
+	features  map[string]FeatureKind
 }
 
 // checkAgainst reports every fault that depends on what is known: an expiry that
-// has passed, a feature that no plan has, a field that is not overridden.
-func (c OverrideChange) checkAgainst(ctx context.Context, tx pgx.Tx, k known) error {
+// has passed, a feature that no plan has or of another kind, a field that is not
+// overridden.
+func (c OverrideChange) checkAgainst(k known) error {
 	var faults []error
 	if c.Until != nil && !c.Until.After(k.workspace.now) {
 		faults = append(faults, fmt.Errorf("until %s: must be later than now, %s", instantText(c.Until), instantText(&k.workspace.now)))
 	}
-	features, err := catalogFeatures(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for _, field := range slices.Sorted(maps.Keys(c.Set)) {
-		if feature, ok := featureOf(field); ok && !slices.Contains(features, feature) {
-			faults = append(faults, fmt.Errorf("%s: no plan of the catalog has the feature; there are %s", field, orNone(features)))
+	for _, field := range slices.Sorted(maps.Keys(c.values())) {
+		if fault := c.measureFault(field, k.features); fault != nil {
+			faults = append(faults, fault)
 		}
 	}
 	fields := make([]string, len(k.overrides))
@@ -131,30 +131,40 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// catalogFeatures are the features of all plans in force, by name.
-func catalogFeatures(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	plans, err := latestPlans(ctx, tx)
-	if err != nil {
-		return nil, err
+// measureFault is why the field cannot be set as it is asked for, nil if it can.
+func (c OverrideChange) measureFault(field string, catalog map[string]FeatureKind) error {
+	feature, ok := featureOf(field)
+	if !ok {
+		return nil
 	}
-	names := map[string]schemas.Limit{}
-	for _, p := range plans {
-		if !p.Removed {
-			maps.Copy(names, p.Features)
-		}
+	kind, known := catalog[feature]
+	_, turned := c.Switch[field]
+	switch {
+	case !known:
+		return fmt.Errorf("%s: no plan of the catalog has the feature; there are %s", field, orNone(slices.Sorted(maps.Keys(catalog))))
+	case turned && kind != FeatureBoolean:
+		return fmt.Errorf("%s: is counted, a %s; write a number or unlimited", field, kind)
+	case !turned && kind == FeatureBoolean:
+		return fmt.Errorf("%s: is on or off and not counted; write true or false", field)
+	default:
+		return nil
 	}
-	return slices.Sorted(maps.Keys(names)), nil
 }
 
-func writeOverrides(ctx context.Context, tx pgx.Tx, c OverrideChange) error {
+func writeOverrides(ctx context.Context, tx pgx.Tx, c OverrideChange, features map[string]FeatureKind) error {
 	batch := &pgx.Batch{}
-	for _, field := range slices.Sorted(maps.Keys(c.Set)) {
-		batch.Queue(`INSERT INTO plan_overrides (workspace_id, field, value, reason, expires_at, set_at, set_by)
-			VALUES (@workspace, @field, @value, @reason, @until, clock_timestamp(), @cause)
-			ON CONFLICT (workspace_id, field) DO UPDATE SET value = excluded.value, reason = excluded.reason,
+	values := c.values()
+	for _, field := range slices.Sorted(maps.Keys(values)) {
+		kind := FeatureStock
+		if feature, ok := featureOf(field); ok {
+			kind = features[feature]
+		}
+		batch.Queue(`INSERT INTO plan_overrides (workspace_id, field, value, kind, reason, expires_at, set_at, set_by)
+			VALUES (@workspace, @field, @value, nullif(@kind, 'stock'), @reason, @until, clock_timestamp(), @cause)
+			ON CONFLICT (workspace_id, field) DO UPDATE SET value = excluded.value, kind = excluded.kind, reason = excluded.reason,
 				expires_at = excluded.expires_at, set_at = excluded.set_at, set_by = excluded.set_by`, pgx.NamedArgs{
-			"workspace": c.WorkspaceID, "field": field, "value": c.Set[field].Pointer(),
-			"reason": strings.TrimSpace(c.Reason), "until": storedOrNil(c.Until), "cause": c.Cause,
+			"workspace": c.WorkspaceID, "field": field, "value": values[field].Pointer(),
+			"kind": string(kind), "reason": strings.TrimSpace(c.Reason), "until": storedOrNil(c.Until), "cause": c.Cause,
 		})
 	}
 	batch.Queue(`DELETE FROM plan_overrides WHERE workspace_id = @workspace AND field = ANY(@fields)`,

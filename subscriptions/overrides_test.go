@@ -21,7 +21,7 @@ func override(t testing.TB, s *subscriptions.Store, c subscriptions.OverrideChan
 	if c.WorkspaceID == "" {
 		c.WorkspaceID = "acme"
 	}
-	if len(c.Set) > 0 && c.Reason == "" {
+	if len(c.Set)+len(c.Switch) > 0 && c.Reason == "" {
 		c.Reason = "a test"
 	}
 	live, err := s.ChangeOverrides(t.Context(), c)

@@ -16,7 +16,8 @@ type Snapshot struct {
 	QuotaInterval string                   `json:"quota_interval,omitempty"`
 	Limits        schemas.Limits           `json:"limits"`
 	Features      map[string]schemas.Limit `json:"features"`
-	// Kinds are the kinds of those features that are not FeatureStock.
+	// Kinds are the kinds of those features that are not FeatureStock, and of those
+	// that are known not to be included.
 	Kinds map[string]FeatureKind `json:"kinds,omitempty"`
 	// Overrides are the values above that are not the plan's, by field.
 	Overrides []Overridden `json:"overrides,omitempty"`

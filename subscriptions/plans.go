@@ -29,7 +29,7 @@ type PlanRevision struct {
 const planColumns = `plan_key, revision, is_default, rank,
 	max_executions, max_concurrent_executions, max_tasks_per_execution, max_execution_duration_minutes,
 	max_execution_payload_size_mb, max_storage_mb, max_executions_per_minute,
-	features, stripe_prices, removed, created_at, coalesce(quota_interval, '')`
+	features, stripe_prices, removed, created_at, coalesce(quota_interval, ''), feature_kinds`
 
 func scanPlan(row pgx.CollectableRow) (PlanRevision, error) {
 	var (
@@ -39,7 +39,7 @@ func scanPlan(row pgx.CollectableRow) (PlanRevision, error) {
 	)
 	err := row.Scan(&p.Key, &p.Revision, &p.Default, &p.Rank,
 		&limits[0], &limits[1], &limits[2], &limits[3], &limits[4], &limits[5], &limits[6],
-		&features, &p.StripePrices, &p.Removed, &p.CreatedAt, &p.QuotaInterval)
+		&features, &p.StripePrices, &p.Removed, &p.CreatedAt, &p.QuotaInterval, &p.Kinds)
 	if err != nil {
 		return PlanRevision{}, err
 	}
@@ -49,6 +49,9 @@ func scanPlan(row pgx.CollectableRow) (PlanRevision, error) {
 	p.Features = make(map[string]schemas.Limit, len(features))
 	for name, value := range features {
 		p.Features[name] = schemas.LimitFrom(value)
+	}
+	if len(p.Kinds) == 0 {
+		p.Kinds = nil
 	}
 	p.CreatedAt = p.CreatedAt.UTC()
 	return p, nil

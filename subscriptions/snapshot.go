@@ -16,6 +16,7 @@ func snapshotOf(plan PlanRevision) Snapshot {
 		QuotaInterval: plan.QuotaInterval,
 		Limits:        plan.Limits,
 		Features:      plan.Features,
+		Kinds:         plan.Kinds,
 	}
 }
 
@@ -40,6 +41,11 @@ func decodeSnapshot(body []byte) (Snapshot, error) {
 	}
 	if snapshot.PlanKey == "" || snapshot.PlanRevision <= 0 {
 		return Snapshot{}, errors.New("decode snapshot: plan_key or plan_revision is missing")
+	}
+	for feature, kind := range snapshot.Kinds {
+		if !kind.Known() {
+			return Snapshot{}, fmt.Errorf("decode snapshot: feature %s is of kind %q", feature, kind)
+		}
 	}
 	return snapshot, snapshot.checkOverrides()
 }

@@ -21,7 +21,7 @@ import (
 //	Plans ◄── news, catalog                   kept current
 //	  └─► Enforcer ◄── ledger                 the decisions
 //	          ├─► Consumers                   events in, decisions out
-//	          └─► Doors                       callers who wait for the answer
+//	          └─► Doors ◄── HTTP, NATS        callers who wait for the answer
 //	Outbox ─► Relay                           news of plans and periods out
 //	Lifecycle                                 what time does to subscriptions
 //	Door ─► Worker ◄── Sweep, Sync            what Stripe does to them
@@ -43,13 +43,17 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	enforcer := s.enforcer(plans)
-	work, err := s.consumers(js, store, plans, enforcer)
+	d := s.decider(store, plans)
+	work, err := s.consumers(js, d)
 	if err != nil {
 		return err
 	}
-	doors, err := s.newDoors(ctx, js, enforcer)
+	doors, err := s.newDoors(ctx, d)
 	if err != nil {
+		return err
+	}
+	defer doors.close()
+	if err := s.openAPI(d, doors); err != nil {
 		return err
 	}
 	outbox := subscriptions.NewOutbox(s.postgres)
@@ -107,19 +111,18 @@ func (s *service) broadcast() func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error { return s.redis.Publish(ctx, channel, body).Err() }
 }
 
-func (s *service) enforcer(plans *client.Plans) *enforcement.Enforcer {
-	return enforcement.New(enforcement.Options{
-		Redis: s.redis, Plans: plans, Usage: ledger.New(s.postgres), Prefix: s.config.RedisPrefix,
+func (s *service) decider(store *subscriptions.Store, plans *client.Plans) decider {
+	book := ledger.New(s.postgres)
+	return decider{store: store, plans: plans, book: book, enforcer: enforcement.New(enforcement.Options{
+		Redis: s.redis, Plans: plans, Usage: book, Prefix: s.config.RedisPrefix,
 		LeaseGrace: s.config.LeaseGrace, LeaseDefault: s.config.LeaseDefault,
-	})
+	})}
 }
 
-func (s *service) consumers(
-	js jetstream.JetStream, store *subscriptions.Store, plans *client.Plans, enforcer *enforcement.Enforcer,
-) (*consumers.Consumers, error) {
+func (s *service) consumers(js jetstream.JetStream, d decider) (*consumers.Consumers, error) {
 	return consumers.New(consumers.Options{
-		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: enforcer, Ledger: ledger.New(s.postgres),
-		Renewals: store, Plans: plans,
+		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: d.enforcer, Ledger: d.book,
+		Renewals: d.store, Plans: d.plans,
 		Workers: s.config.Workers, BatchSize: s.config.BatchSize, UnavailableBudget: s.config.UnavailableBudget,
 		Shadow: s.config.Shadow, Log: s.log,
 	})

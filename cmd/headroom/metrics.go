@@ -124,16 +124,16 @@ func counter(name, help, label, value string, count func() int64) prometheus.Col
 	return prometheus.NewCounterFunc(o, func() float64 { return float64(count()) })
 }
 
-// handler serves GET /metrics, on a loopback address alone.
-func (m *metrics) handler(addr string, log *slog.Logger) http.Handler {
-	if !isLoopback(addr) {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "metrics are served on a loopback HEADROOM_HTTP_ADDR only, because anybody could read them here", http.StatusForbidden)
-		})
-	}
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+// handler serves GET /metrics: on a loopback address to everybody, on another to the
+// tokens that may read.
+func (m *metrics) handler(addr string, tokens api.Tokens, log *slog.Logger) http.Handler {
+	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 	})
+	if isLoopback(addr) {
+		return handler
+	}
+	return tokens.Require(api.ScopeRead, handler)
 }
 
 // isLoopback reports whether only this machine can reach an address.

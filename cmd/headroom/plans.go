@@ -102,10 +102,26 @@ func printPlan(p *program, plan subscriptions.PlanRevision, policies policiesVie
 	for _, name := range schemas.LimitNames {
 		pairs = append(pairs, [2]string{name, plan.Limits.Named(name).String()})
 	}
-	for _, feature := range sortedKeys(plan.Features) {
-		pairs = append(pairs, [2]string{"feature " + feature, plan.Features[feature].String()})
+	for _, feature := range plan.Named() {
+		value, included := plan.Features[feature]
+		pairs = append(pairs, [2]string{"feature " + feature, featureText(plan.KindOf(feature), value, included)})
 	}
 	return facts(p.stdout, append(pairs, policies.pairs()...)...)
+}
+
+// featureText is how much of a feature there is, and what it is measured by where
+// that is not what there is.
+func featureText(kind subscriptions.FeatureKind, value schemas.Limit, included bool) string {
+	switch {
+	case kind == subscriptions.FeatureBoolean:
+		return kind.Text(value)
+	case !included:
+		return "not included"
+	case kind == subscriptions.FeatureFlow:
+		return value.String() + " in a quota period"
+	default:
+		return value.String()
+	}
 }
 
 // readCatalog reads a catalog file. Its faults go to stderr, a line each, in

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/schemas/schematest"
 	"github.com/headroomhq/headroom/subscriptions"
 )
@@ -28,7 +29,7 @@ func TestACatalogIsAppliedToRunningPeriods(t *testing.T) {
 	if applied.Revision != 2 || applied.ToRunning == nil || *applied.ToRunning != (subscriptions.AppliedToRunning{Workspaces: 2, Periods: 2}) {
 		t.Errorf("applied is %+v", applied)
 	}
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "a")
 	if l := view.Limits["max_executions"]; l.Value == nil || *l.Value != 9 || view.PlanRevision != 2 {
 		t.Errorf("show is %+v", view)
@@ -68,7 +69,7 @@ func TestDiffCountsTheWorkspacesItWouldPutOverALimit(t *testing.T) {
 	i.must("plans", "apply", demoCatalog)
 	pool := schematest.Postgres(t)
 	for n := range 3 {
-		var row subscriptionRow
+		var row api.SubscriptionRow
 		i.mustJSON(&row, "workspaces", "assign", fmt.Sprintf("paying%d", n), "--plan", "free")
 		if _, err := pool.Exec(t.Context(), `INSERT INTO period_usage (workspace_id, usage_epoch, used) VALUES ($1, $2, $3)`, row.WorkspaceID, row.UsageEpoch, 9+n); err != nil {
 			t.Fatal(err)
@@ -107,9 +108,9 @@ func TestDiffCountsTheWorkspacesItWouldPutOverALimit(t *testing.T) {
 	}
 
 	i.must("plans", "apply", edited, "--to-running")
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "paying2")
-	if len(view.OverLimit) != 1 || view.OverLimit[0] != (overLimit{Limit: "max_executions", Used: 11, Value: 9}) {
+	if len(view.OverLimit) != 1 || view.OverLimit[0] != (api.OverLimitView{Limit: "max_executions", Used: 11, Value: 9}) {
 		t.Logf("usage %+v ledger %+v", view.Usage, view.Ledger)
 		t.Errorf("the over-limit report is %+v", view.OverLimit)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
@@ -24,23 +25,23 @@ func TestAWorkspaceIsGivenLimitsOfItsOwn(t *testing.T) {
 		t.Errorf("before the first one the list is %q", text)
 	}
 	until := time.Now().AddDate(1, 0, 0).UTC().Truncate(time.Second)
-	var set []overrideView
+	var set []api.OverrideView
 	i.mustJSON(&set, "workspaces", "override", "ws", "--limit", "max_executions=500", "--limit", "max_storage_mb=unlimited",
 		"--feature", "automations=0", "--reason", "a pilot, with commas", "--until", until.Format(time.RFC3339))
 	five, none := int64(500), int64(0)
-	want := []overrideView{
-		{Field: "features.automations", Value: &none, ExpiresAt: &until},
+	want := []api.OverrideView{
+		{Field: "features.automations", Kind: "stock", Value: &none, ExpiresAt: &until},
 		{Field: "max_executions", Value: &five, ExpiresAt: &until},
 		{Field: "max_storage_mb", Unlimited: true, ExpiresAt: &until},
 	}
 	for n := range want {
 		want[n].Reason, want[n].SetBy = "a pilot, with commas", "headroom workspaces override"
 	}
-	if diff := cmp.Diff(want, set, cmpopts.IgnoreFields(overrideView{}, "SetAt")); diff != "" {
+	if diff := cmp.Diff(want, set, cmpopts.IgnoreFields(api.OverrideView{}, "SetAt")); diff != "" {
 		t.Errorf("the list is (-want +got):\n%s", diff)
 	}
 
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws")
 	if l := view.Limits["max_executions"]; l.Value == nil || *l.Value != 500 || l.From != "override" {
 		t.Errorf("max_executions is %+v", l)
@@ -79,12 +80,41 @@ func TestAWorkspaceIsGivenLimitsOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestAFeatureIsSwitchedForOneWorkspace(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.must("plans", "apply", demoCatalog)
+	i.must("workspaces", "assign", "ws", "--plan", "pro")
+	for word, want := range map[string]string{"true": "true", "on": "true", "false": "false", "off": "false"} {
+		text := i.must("workspaces", "override", "ws", "--feature", "sso="+word, "--reason", "a pilot")
+		if !hasLine(text, "features.sso", want, "a pilot") {
+			t.Errorf("%s prints:\n%s", word, text)
+		}
+	}
+	var set []api.OverrideView
+	i.mustJSON(&set, "workspaces", "override", "ws", "--feature", "sso=true", "--reason", "a pilot")
+	if len(set) != 1 || set[0].Kind != "boolean" || !set[0].Unlimited {
+		t.Errorf("the list is %+v", set)
+	}
+	if text := i.must("plans", "show", "pro"); !hasLine(text, "feature sso", "false") || !hasLine(text, "feature emails", "50000 in a quota period") {
+		t.Errorf("plans show:\n%s", text)
+	}
+	var plans []struct {
+		Key   string            `json:"key"`
+		Kinds map[string]string `json:"kinds"`
+	}
+	i.mustJSON(&plans, "plans", "list")
+	if diff := cmp.Diff(map[string]string{"emails": "flow", "sso": "boolean"}, plans[0].Kinds); diff != "" {
+		t.Errorf("kinds of plan %s (-want +got):\n%s", plans[0].Key, diff)
+	}
+}
+
 func TestOverridesOnTheDefaultPlanAreShownAsSuch(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.must("plans", "apply", demoCatalog)
 	i.must("workspaces", "override", "ws", "--limit", "max_executions=1", "--reason", "abuse")
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws")
 	if view.Subscription != nil || view.Limits["max_executions"].From != "override" || view.Limits["max_storage_mb"].From != "default" {
 		t.Errorf("show is %+v", view)
@@ -104,6 +134,9 @@ func TestOverridesThatMeanNothingAreWrongUsage(t *testing.T) {
 		"a negative value":       {[]string{"--limit", "max_executions=-1", "--reason", "x"}, `the value is "-1"`},
 		"a value with a plus":    {[]string{"--limit", "max_executions=+5", "--reason", "x"}, `the value is "+5"`},
 		"a word":                 {[]string{"--feature", "automations=many", "--reason", "x"}, `--feature "automations=many": the value is "many"`},
+		"a limit switched":       {[]string{"--limit", "max_executions=true", "--reason", "x"}, `--limit "max_executions=true": the value is true; write a whole number`},
+		"a count switched":       {[]string{"--feature", "automations=on", "--reason", "x"}, "features.automations: is counted, a stock"},
+		"a switch counted":       {[]string{"--feature", "sso=1", "--reason", "x"}, "features.sso: is on or off"},
 		"no name":                {[]string{"--limit", "=5", "--reason", "x"}, "must be NAME=VALUE"},
 		"twice":                  {[]string{"--limit", "max_executions=5", "--limit", "max_executions=6", "--reason", "x"}, "is given twice"},
 		"no reason":              {[]string{"--limit", "max_executions=5"}, "reason: is missing"},
@@ -167,12 +200,12 @@ func TestShowTellsTheHistoryAndWhatIsPinned(t *testing.T) {
 	i.must("workspaces", "assign", "ws", "--plan", "free", "--source", "system", "--interval", "year")
 	i.must("workspaces", "override", "ws", "--limit", "max_executions=7", "--reason", "less")
 
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws")
 	if len(view.Subscriptions) != 3 || view.QuotaInterval != "month" || view.Subscription == nil || view.Subscription.Source != "system" {
 		t.Fatalf("show is %+v", view)
 	}
-	if diff := cmp.Diff(&pinnedView{Source: "system", SourceID: "ws", Livemode: true}, view.Pinned); diff != "" {
+	if diff := cmp.Diff(&api.PinnedView{Source: "system", SourceID: "ws", Livemode: true}, view.Pinned); diff != "" {
 		t.Errorf("pinned (-want +got):\n%s", diff)
 	}
 	var kinds []string

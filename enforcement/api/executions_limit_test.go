@@ -174,9 +174,9 @@ func TestAWrongRequestIsRefusedBeforeItIsAsked(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"progress": second(h.Progress(t.Context(), enforcement.Progress{WorkspaceID: "ws", ExecutionID: "x", EventID: "e", EventSource: "s", Tasks: ptr[int64](-1)})),
-		"complete": second(h.Complete(t.Context(), enforcement.Completion{WorkspaceID: "ws", ExecutionID: "x", Outcome: "won"}, nil, "")),
-		"tasks":    second(h.Complete(t.Context(), enforcement.Completion{WorkspaceID: "ws", ExecutionID: "x", Outcome: "failed"}, ptr[int64](-1), "")),
+		"progress": faultOf(h.Progress(t.Context(), enforcement.Progress{WorkspaceID: "ws", ExecutionID: "x", EventID: "e", EventSource: "s", Tasks: ptr[int64](-1)})),
+		"complete": faultOf(h.Complete(t.Context(), enforcement.Completion{WorkspaceID: "ws", ExecutionID: "x", Outcome: "won"}, nil, "")),
+		"tasks":    faultOf(h.Complete(t.Context(), enforcement.Completion{WorkspaceID: "ws", ExecutionID: "x", Outcome: "failed"}, ptr[int64](-1), "")),
 	} {
 		var wrong *usage.InvalidArgument
 		if !errors.As(err, &wrong) {
@@ -188,7 +188,7 @@ func TestAWrongRequestIsRefusedBeforeItIsAsked(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func faultOf[T any](_ T, err error) error { return err }
 
 func TestAWorkspaceWithoutAPlanHearsAtOnce(t *testing.T) {
 	t.Parallel()

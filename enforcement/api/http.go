@@ -40,6 +40,17 @@ type Options struct {
 
 // HTTP serves the routes of the contract. Every answer that is no success is a
 // Problem, those of the mux and of a panic too.
+//
+//	request ─► token, scope ─► path, query, key ─► body, held against the document ─┐
+//	                                                                                ▼
+//	  201, 200, 202 ◄─ a decision, a balance, a view ◄── Executions, Counters, Reader, Invalidator
+//	  problem+json  ◄─ ProblemOf(err), ProblemOfDecision(d)
+//
+// The mux and the OpenAPI document are made from one table (routes), and a body is
+// checked against its schema in the document: the two cannot differ. Schemas and
+// document are huma's. Its own binding of requests is not used: it takes another case of
+// a name for the name, lets the second of two equal names win, reads numbers as floating
+// point, and makes errors by a process-wide function.
 type HTTP struct {
 	executions  Executor
 	reader      Viewer
@@ -102,7 +113,7 @@ func (h *HTTP) serve(route route, body *bodyCheck) http.Handler {
 			h.fail(w, r, p)
 			return
 		}
-		c := &call{route: route, token: token, header: w.Header(), request: r, now: h.now}
+		c := &exchange{route: route, token: token, header: w.Header(), request: r, now: h.now}
 		if err := c.read(w, body); err != nil {
 			h.fail(w, r, err)
 			return
@@ -173,4 +184,12 @@ func recovered(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
 	log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "instance", p.Instance,
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	p.write(w, time.Time{})
+}
+
+// Unavailable answers every request with the problem of that kind, for a server that
+// does not serve yet.
+func Unavailable(detail string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem(slugUnavailable, detail).occurred().write(w, time.Time{})
+	})
 }

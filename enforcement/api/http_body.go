@@ -164,6 +164,11 @@ func (b *bodyCheck) check(s *huma.Schema, value any, path string) []FieldFault {
 			return fault("must be a whole number from %d to %d", low, high)
 		}
 		return nil
+	case huma.TypeBoolean:
+		if _, ok := value.(bool); !ok {
+			return fault("must be true or false")
+		}
+		return nil
 	default:
 		text, ok := value.(string)
 		if !ok {
@@ -254,4 +259,3 @@ func textRule(s *huma.Schema, text string) string {
 	}
 	return ""
 }
-

@@ -71,13 +71,12 @@ func executionRoutes() []route {
 			summary:     "Say that an execution is over",
 			description: "Frees its slot. An execution that is not known is remembered as over, so that its request, when it comes, takes no slot.",
 			body:        typeOf[completeBody](), answer: typeOf[completeAnswer](), status: http.StatusOK,
-			problems: []string{slugKeyInUse},
-			serve:    completeExecution,
+			serve: completeExecution,
 		},
 	}
 }
 
-func admitExecution(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func admitExecution(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	b, err := decoded[admitBody](c)
 	if err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func admitExecution(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
 	return encoded(decision)
 }
 
-func reportProgress(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func reportProgress(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	b, err := decoded[progressBody](c)
 	if err != nil {
 		return nil, err
@@ -121,21 +120,19 @@ func reportProgress(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
 	return encoded(progressAnswer{ExecutionID: c.execution(), LeaseExpiresAt: x.LeaseExpiresAt.UTC()})
 }
 
-func completeExecution(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func completeExecution(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	b, err := decoded[completeBody](c)
 	if err != nil {
 		return nil, err
 	}
-	return h.once(ctx, c, func(ctx context.Context) ([]byte, error) {
-		release, err := h.executions.Complete(ctx, enforcement.Completion{
-			WorkspaceID: c.workspace(), ExecutionID: c.execution(), Outcome: b.Outcome,
-		}, b.Tasks, c.event())
-		if err == nil {
-			err = release.Err
-		}
-		if err != nil {
-			return nil, err
-		}
-		return encoded(completeAnswer{Released: release.Released})
-	})
+	if err := h.known(ctx, c); err != nil {
+		return nil, err
+	}
+	release, err := h.executions.Complete(ctx, enforcement.Completion{
+		WorkspaceID: c.workspace(), ExecutionID: c.execution(), Outcome: b.Outcome,
+	}, b.Tasks, c.key)
+	if err == nil {
+		err = release.Err
+	}
+	return viewed(completeAnswer{Released: release.Released}, err)
 }

@@ -52,7 +52,7 @@ func featureRoutes() []route {
 			description: "Counts and checks at once. The reserved feature storage_bytes counts stored bytes. With an Idempotency-Key the units are taken once, and whoever asks again is told the same.",
 			body:        typeOf[changeBody](), optional: true, answer: typeOf[balanceAnswer](), status: http.StatusOK, limited: true,
 			problems: []string{slugQuota, slugStorage, slugPolicy, slugLocked, slugNotEntitled},
-			serve: func(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return changeFeature(ctx, c, h.counters.ConsumeOnce)
 			},
 		},
@@ -62,7 +62,7 @@ func featureRoutes() []route {
 			description: "Never below 0. Giving back an unlocked resource unlocks the oldest locked one.",
 			body:        typeOf[changeBody](), optional: true, answer: typeOf[balanceAnswer](), status: http.StatusOK, limited: true,
 			problems: []string{slugPolicy, slugNotEntitled},
-			serve: func(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return changeFeature(ctx, c, h.counters.ReleaseOnce)
 			},
 		},
@@ -70,7 +70,7 @@ func featureRoutes() []route {
 }
 
 func changeFeature(
-	ctx context.Context, c *call, change func(context.Context, usage.Once, usage.Change) (usage.Balance, error),
+	ctx context.Context, c *exchange, change func(context.Context, usage.Once, usage.Change) (usage.Balance, error),
 ) ([]byte, error) {
 	b, err := decoded[changeBody](c)
 	if err != nil {

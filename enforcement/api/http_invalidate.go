@@ -29,8 +29,7 @@ func invalidateRoutes() []route {
 		summary:     "Have every instance read a workspace's plan again",
 		description: "Headroom does so by itself for every change it makes; this is for a change made behind its back. The news is broadcast after the commit.",
 		body:        typeOf[invalidateBody](), optional: true, answer: typeOf[invalidateAnswer](), status: http.StatusAccepted,
-		problems: []string{slugKeyInUse},
-		serve:    invalidatePlan,
+		serve: invalidatePlan,
 	}
 	first, second := invalidate, invalidate
 	first.id, first.path = "invalidateWorkspace", "/v1/workspaces/{workspace_id}/invalidate"
@@ -38,7 +37,7 @@ func invalidateRoutes() []route {
 	return []route{first, second}
 }
 
-func invalidatePlan(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func invalidatePlan(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	b, err := decoded[invalidateBody](c)
 	if err != nil {
 		return nil, err
@@ -46,11 +45,9 @@ func invalidatePlan(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
 	if b.Reason == "" {
 		b.Reason = "asked for by " + c.token.Name
 	}
-	return h.once(ctx, c, func(ctx context.Context) ([]byte, error) {
-		revision, err := h.invalidator.Invalidate(ctx, c.workspace(), b.Reason)
-		if err != nil {
-			return nil, err
-		}
-		return encoded(invalidateAnswer{WorkspaceID: c.workspace(), Revision: revision})
-	})
+	if err := h.known(ctx, c); err != nil {
+		return nil, err
+	}
+	revision, err := h.invalidator.Invalidate(ctx, c.workspace(), b.Reason)
+	return viewed(invalidateAnswer{WorkspaceID: c.workspace(), Revision: revision}, err)
 }

@@ -31,7 +31,7 @@ type route struct {
 	limited, paged bool
 	// problems are the slugs of those that only some routes have.
 	problems []string
-	serve    func(ctx context.Context, h *HTTP, c *call) ([]byte, error)
+	serve    func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error)
 }
 
 // routes are all of them but the document itself.

@@ -14,7 +14,9 @@ func answerUnrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) 
 		problem(slugNotFound, "no path is written with //, /./ or /../").occurred().write(w, time.Time{})
 		return true
 	}
-	if _, pattern := mux.Handler(r); pattern != "" {
+	// To a path that lacks only the slash of a pattern, the mux would send a redirect.
+	_, pattern := mux.Handler(r)
+	if pattern != "" && !strings.HasSuffix(pattern, " "+r.URL.Path+"/") && pattern != r.URL.Path+"/" {
 		return false
 	}
 	allowed := methodsOf(mux, r)

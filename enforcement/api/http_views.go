@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/headroomhq/headroom/enforcement/ledger"
-	"github.com/headroomhq/headroom/schemas"
 )
 
 // WorkspaceViewer shows what is so at this moment. Reader does.
@@ -21,7 +20,7 @@ type WorkspaceViewer interface {
 // HistoryViewer shows what was. Reader does.
 type HistoryViewer interface {
 	Subscriptions(ctx context.Context, workspace string, limit int) ([]SubscriptionView, error)
-	Decisions(ctx context.Context, q ledger.Query) ([]schemas.DecisionMade, error)
+	Decisions(ctx context.Context, q ledger.Query) ([]DecisionView, error)
 }
 
 // Viewer is both.
@@ -47,24 +46,23 @@ func viewRoutes() []route {
 			id: "getWorkspace", method: http.MethodGet, path: workspace, scope: ScopeRead,
 			summary: "A workspace's plan, subscription, period, limits and usage",
 			answer:  typeOf[WorkspaceView](), status: http.StatusOK,
-			problems: []string{slugUnknownWorkspace, slugNotEntitled},
-			serve: func(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+			problems: []string{slugNotEntitled},
+			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return viewed(h.reader.Workspace(ctx, c.workspace()))
 			},
 		},
 		{
 			id: "listExecutions", method: http.MethodGet, path: workspace + "/executions", scope: ScopeRead,
 			summary: "The executions that run", answer: typeOf[[]ExecutionView](), status: http.StatusOK,
-			serve: func(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return listed(h.reader.Executions(ctx, c.workspace()))
 			},
 		},
 		{
 			id: "listSubscriptions", method: http.MethodGet, path: workspace + "/subscriptions", scope: ScopeRead,
 			summary: "The rows of its subscriptions, newest first", answer: typeOf[[]SubscriptionView](), status: http.StatusOK,
-			query:    []parameter{limitParameter(ledger.DefaultLimit, ledger.MaxLimit)},
-			problems: []string{slugUnknownWorkspace},
-			serve: func(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+			query: []parameter{limitParameter(ledger.DefaultLimit, ledger.MaxLimit)},
+			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return listed(h.reader.Subscriptions(ctx, c.workspace(), c.number(inLimit, ledger.DefaultLimit)))
 			},
 		},
@@ -72,7 +70,7 @@ func viewRoutes() []route {
 			id: "listDecisions", method: http.MethodGet, path: workspace + "/decisions", scope: ScopeRead,
 			summary:     "The record of its decisions, newest first",
 			description: "A page ends with a Link to the next one, if there is more. Of denials the last of each minute and code is kept.",
-			answer:      typeOf[[]schemas.DecisionMade](), status: http.StatusOK, paged: true,
+			answer:      typeOf[[]DecisionView](), status: http.StatusOK, paged: true,
 			query: []parameter{
 				{name: inExecutionQuery, schema: idSchema(), doc: "Only what is about this execution.", check: checkID},
 				limitParameter(ledger.DefaultLimit, ledger.MaxLimit),
@@ -107,7 +105,7 @@ func listed[V any](list []V, err error) ([]byte, error) {
 	return viewed(list, err)
 }
 
-func listDecisions(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func listDecisions(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	q := ledger.Query{
 		Workspace: c.workspace(), Execution: c.query.Get(inExecutionQuery), Limit: c.number(inLimit, ledger.DefaultLimit),
 	}
@@ -124,7 +122,7 @@ func listDecisions(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
 }
 
 // linkNext points at the page that begins there (RFC 8288).
-func (c *call) linkNext(name, value string) {
+func (c *exchange) linkNext(name, value string) {
 	next := url.Values{}
 	for key, values := range c.query {
 		next[key] = values
@@ -133,7 +131,7 @@ func (c *call) linkNext(name, value string) {
 	c.header.Set("Link", "<"+(&url.URL{Path: c.request.URL.Path, RawQuery: next.Encode()}).String()+`>; rel="next"`)
 }
 
-func checkMany(ctx context.Context, h *HTTP, c *call) ([]byte, error) {
+func checkMany(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	b, err := decoded[checkBody](c)
 	if err != nil {
 		return nil, err

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -26,9 +24,6 @@ func NewRedisClaims(client redis.UniversalClient, prefix string) *RedisClaims {
 	return &RedisClaims{client: client, prefix: prefix}
 }
 
-// fingerprintLength is the fixed beginning of a value: the hash in hex.
-const fingerprintLength = 2 * sha256.Size
-
 // key lies in the slot of the workspace's other keys. The hash keeps it short, and
 // what a client sent out of it.
 func (r *RedisClaims) key(c Claim) string {
@@ -36,38 +31,14 @@ func (r *RedisClaims) key(c Claim) string {
 	return r.prefix + ":{" + c.Workspace + "}:k:" + hex.EncodeToString(sum[:16])
 }
 
-// Claim takes the key or tells what holds it, in one round trip. A claim whose reply
-// was lost looks like another's of the same request.
-func (r *RedisClaims) Claim(ctx context.Context, c Claim, hold time.Duration) (Held, error) {
+// Claim takes the key or tells what holds it, in one round trip. A claim whose reply was
+// lost and that is sent again finds itself.
+func (r *RedisClaims) Claim(ctx context.Context, c Claim) (string, error) {
 	key, pipe := r.key(c), r.client.Pipeline()
-	taken := pipe.SetNX(ctx, key, c.Fingerprint, hold)
-	value := pipe.Get(ctx, key)
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return Held{}, fmt.Errorf("claim an idempotency key: %w", err)
+	pipe.SetNX(ctx, key, c.Fingerprint, claimLife)
+	holder := pipe.Get(ctx, key)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return "", fmt.Errorf("claim an idempotency key: %w", err)
 	}
-	text, err := value.Result()
-	if err != nil || len(text) < fingerprintLength {
-		return Held{}, fmt.Errorf("claim an idempotency key: it holds %d bytes: %w", len(text), errors.Join(err, redis.Nil))
-	}
-	held := Held{New: taken.Val(), Fingerprint: text[:fingerprintLength]}
-	if len(text) > fingerprintLength {
-		held.Answer = []byte(text[fingerprintLength:])
-	}
-	return held, nil
-}
-
-// Keep writes the answer behind the fingerprint.
-func (r *RedisClaims) Keep(ctx context.Context, c Claim, answer []byte) error {
-	if err := r.client.Set(ctx, r.key(c), c.Fingerprint+string(answer), claimLife).Err(); err != nil {
-		return fmt.Errorf("keep an answer with its idempotency key: %w", err)
-	}
-	return nil
-}
-
-// Forget drops the key.
-func (r *RedisClaims) Forget(ctx context.Context, c Claim) error {
-	if err := r.client.Del(ctx, r.key(c)).Err(); err != nil {
-		return fmt.Errorf("give an idempotency key back: %w", err)
-	}
-	return nil
+	return holder.Val(), nil
 }

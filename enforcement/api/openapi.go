@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -43,6 +45,10 @@ func DocumentForClients() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.eachNullable(func(schema *huma.Schema, member string) {
+		schema.Properties[member] = schema.Properties[member].AnyOf[0] // 3.0 has no null: it is left out instead
+		schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == member })
+	})
 	return s.document.Downgrade()
 }
 
@@ -96,6 +102,10 @@ func newSpec() (s *spec, err error) {
 	for _, route := range routes() {
 		s.document.AddOperation(s.operation(route, problems))
 	}
+	s.openAnswers()
+	s.eachNullable(func(schema *huma.Schema, member string) {
+		schema.Properties[member] = &huma.Schema{AnyOf: []*huma.Schema{schema.Properties[member], {Type: "null"}}}
+	})
 	s.document.AddOperation(&huma.Operation{
 		OperationID: "getDocument", Method: http.MethodGet, Path: documentPath, Summary: "This document", Tags: []string{"document"},
 		Security: []map[string][]string{}, // open
@@ -105,6 +115,52 @@ func newSpec() (s *spec, err error) {
 		}},
 	})
 	return s, nil
+}
+
+// openAnswers lets answers have members that are not described: those of a later
+// version. What is sent to Headroom has none.
+func (s *spec) openAnswers() {
+	registry := s.document.Components.Schemas
+	sent := make(map[*huma.Schema]bool)
+	var mark func(*huma.Schema)
+	mark = func(schema *huma.Schema) {
+		if schema.Ref != "" {
+			schema = registry.SchemaFromRef(schema.Ref)
+		}
+		sent[schema] = true
+		for _, inner := range schema.Properties {
+			mark(inner)
+		}
+		if schema.Items != nil {
+			mark(schema.Items)
+		}
+	}
+	for _, body := range s.bodies {
+		mark(body.schema)
+	}
+	for _, schema := range registry.Map() {
+		if !sent[schema] {
+			schema.AdditionalProperties = nil
+		}
+	}
+}
+
+// eachNullable calls f for the members of answers that are an object or null, which huma
+// has no words for: pointers that are always written.
+func (s *spec) eachNullable(f func(schema *huma.Schema, member string)) {
+	registry := s.document.Components.Schemas
+	for name, schema := range registry.Map() {
+		for _, field := range reflect.VisibleFields(registry.TypeFromRef(schemaPrefix + name)) {
+			member, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			inner := field.Type
+			if inner.Kind() != reflect.Pointer || inner.Elem().Kind() != reflect.Struct || inner.Elem() == reflect.TypeFor[time.Time]() {
+				continue
+			}
+			if options == "" && schema.Properties[member] != nil {
+				f(schema, member)
+			}
+		}
+	}
 }
 
 // schemaName is a Go type's name without what only the code needs.

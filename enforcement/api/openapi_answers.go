@@ -58,7 +58,7 @@ func problemHeaders(status int) map[string]*huma.Param {
 		addRateLimit(headers, true)
 	}
 	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusConflict:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		headers["Retry-After"] = &huma.Param{
 			Description: "After how many seconds to ask again.", Required: true,
 			Schema: &huma.Schema{Type: huma.TypeInteger},

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
+	"github.com/pb33f/libopenapi-validator/config"
 
 	"github.com/headroomhq/headroom/enforcement/api"
 )
@@ -101,7 +102,7 @@ func documentValidator(t *testing.T) validator.Validator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, faults := validator.NewValidator(document)
+	v, faults := validator.NewValidator(document, config.WithFormatAssertions())
 	for _, fault := range faults {
 		t.Fatal(fault)
 	}

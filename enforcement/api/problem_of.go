@@ -111,10 +111,10 @@ func problemOfPlan(err error) *Problem {
 	switch {
 	case errors.Is(err, subscriptions.ErrNotEntitled):
 		return problem(slugNotEntitled, "the workspace has no plan; assign it one")
-	case errors.Is(err, subscriptions.ErrUnknownWorkspace):
-		return problem(slugUnknownWorkspace, "this workspace was never seen")
 	case errors.Is(err, subscriptions.ErrNoDefaultPlan):
 		return problem(slugUnavailable, "no catalog of plans was applied yet: headroom plans apply")
+	case errors.Is(err, ErrRecorded):
+		return problem(slugUnavailable, "the completion is on record and will be applied; whether a slot became free is not known yet")
 	case errors.Is(err, enforcement.ErrUnavailable), errors.Is(err, enforcement.ErrStale),
 		errors.Is(err, subscriptions.ErrStalePlan), errors.Is(err, subscriptions.ErrPeriodNotStarted):
 		return problem(slugUnavailable, "nothing could be decided at the moment; ask again, with the same Idempotency-Key")

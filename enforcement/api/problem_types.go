@@ -48,20 +48,18 @@ const (
 	slugLocked      = "resource-locked"
 	slugNotEntitled = "not-entitled"
 
-	slugUnauthorized     = "unauthorized"
-	slugScope            = "insufficient-scope"
-	slugNotFound         = "not-found"
-	slugUnknownWorkspace = "unknown-workspace"
-	slugNotRunning       = "execution-not-running"
-	slugMethod           = "method-not-allowed"
-	slugMalformed        = "malformed-body"
-	slugInvalid          = "invalid-request"
-	slugMediaType        = "unsupported-media-type"
-	slugTooLarge         = "body-too-large"
-	slugKeyReused        = "idempotency-key-reused"
-	slugKeyInUse         = "idempotency-key-in-use"
-	slugUnavailable      = "unavailable"
-	slugInternal         = "internal-error"
+	slugUnauthorized = "unauthorized"
+	slugScope        = "insufficient-scope"
+	slugNotFound     = "not-found"
+	slugNotRunning   = "execution-not-running"
+	slugMethod       = "method-not-allowed"
+	slugMalformed    = "malformed-body"
+	slugInvalid      = "invalid-request"
+	slugMediaType    = "unsupported-media-type"
+	slugTooLarge     = "body-too-large"
+	slugKeyReused    = "idempotency-key-reused"
+	slugUnavailable  = "unavailable"
+	slugInternal     = "internal-error"
 )
 
 // ProblemTypes is every kind of problem, in the order of docs/problems.md.
@@ -141,8 +139,6 @@ func requestProblems() []ProblemType {
 			When: "The token is known and may not do this; required_scope is what it lacks."},
 		{Slug: slugNotFound, Title: "No such route", Status: http.StatusNotFound,
 			When: "Nothing is served at this path."},
-		{Slug: slugUnknownWorkspace, Title: "Workspace is not known", Status: http.StatusNotFound,
-			When: "The database has never seen the workspace."},
 		{Slug: slugNotRunning, Title: "Execution is not running", Status: http.StatusNotFound,
 			When: "Progress was reported for an execution that holds no lease: it was never admitted, is over, or its lease ended."},
 		{Slug: slugMethod, Title: "Method not allowed", Status: http.StatusMethodNotAllowed,
@@ -157,8 +153,6 @@ func requestProblems() []ProblemType {
 			When: "The body has more than 65,536 bytes."},
 		{Slug: slugKeyReused, Title: "Idempotency key was used for another request", Status: http.StatusUnprocessableEntity,
 			When: "The same Idempotency-Key came with another request in the last 24 hours; nothing was decided."},
-		{Slug: slugKeyInUse, Title: "Request is still being worked on", Status: http.StatusConflict, Retry: time.Second,
-			When: "The same request with the same Idempotency-Key has no answer yet."},
 		{Slug: slugUnavailable, Title: "Unavailable", Status: http.StatusServiceUnavailable, Retry: 5 * time.Second,
 			When: "Redis, PostgreSQL or NATS is away, Headroom starts or ends, no catalog was applied, or the answer took too long."},
 		{Slug: slugInternal, Title: "Internal error", Status: http.StatusInternalServerError,

@@ -59,7 +59,8 @@ func ParseTokens(text string) (Tokens, error) {
 		return nil, nil
 	}
 	var tokens Tokens
-	for i, entry := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
+	lines := strings.NewReplacer("\r\n", ",", "\n", ",").Replace(strings.TrimRight(text, "\r\n"))
+	for i, entry := range strings.Split(lines, ",") {
 		token, err := parseToken(entry)
 		if err != nil {
 			return nil, fmt.Errorf("token %d %w", i+1, err)
@@ -73,9 +74,6 @@ func ParseTokens(text string) (Tokens, error) {
 			}
 		}
 		tokens = append(tokens, token)
-	}
-	if len(tokens) == 0 {
-		return nil, errors.New("has no token in it")
 	}
 	return tokens, nil
 }

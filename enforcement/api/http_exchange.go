@@ -18,8 +18,8 @@ import (
 	"github.com/headroomhq/headroom/schemas"
 )
 
-// call is one request whose parts were found right.
-type call struct {
+// exchange is one request whose parts were found right.
+type exchange struct {
 	route   route
 	token   Token
 	request *http.Request
@@ -46,13 +46,13 @@ const (
 	inFeature   = "feature"
 )
 
-func (c *call) workspace() string { return c.request.PathValue(inWorkspace) }
-func (c *call) execution() string { return c.request.PathValue(inExecution) }
-func (c *call) feature() string   { return c.request.PathValue(inFeature) }
+func (c *exchange) workspace() string { return c.request.PathValue(inWorkspace) }
+func (c *exchange) execution() string { return c.request.PathValue(inExecution) }
+func (c *exchange) feature() string   { return c.request.PathValue(inFeature) }
 
 // read checks the path, the query, the key and then the body: all the faults of the
 // first three together.
-func (c *call) read(w http.ResponseWriter, body *bodyCheck) error {
+func (c *exchange) read(w http.ResponseWriter, body *bodyCheck) error {
 	var faults []FieldFault
 	for _, name := range c.route.pathNames() {
 		if !schemas.ValidID(c.request.PathValue(name)) {
@@ -73,7 +73,7 @@ func (c *call) read(w http.ResponseWriter, body *bodyCheck) error {
 	return c.readBody(w, body)
 }
 
-func (c *call) readQuery() []FieldFault {
+func (c *exchange) readQuery() []FieldFault {
 	query, err := url.ParseQuery(c.request.URL.RawQuery)
 	if err != nil {
 		return []FieldFault{{Field: "query", Detail: "cannot be read: " + err.Error()}}
@@ -102,14 +102,14 @@ func (c *call) readQuery() []FieldFault {
 }
 
 // number is a parameter that was checked to be one, or the default.
-func (c *call) number(name string, otherwise int) int {
+func (c *exchange) number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(c.query.Get(name)); err == nil {
 		return n
 	}
 	return otherwise
 }
 
-func (c *call) readBody(w http.ResponseWriter, check *bodyCheck) error {
+func (c *exchange) readBody(w http.ResponseWriter, check *bodyCheck) error {
 	if check == nil {
 		return nil
 	}
@@ -142,7 +142,7 @@ func mediaType(h http.Header) *Problem {
 }
 
 // decoded is the body as a Go value. It was checked, so it fits.
-func decoded[B any](c *call) (B, error) {
+func decoded[B any](c *exchange) (B, error) {
 	var b B
 	if err := json.Unmarshal(c.body, &b); err != nil {
 		return b, fmt.Errorf("read a body that was checked: %w", err)
@@ -151,7 +151,7 @@ func decoded[B any](c *call) (B, error) {
 }
 
 // claim is the request under its key.
-func (c *call) claim() Claim {
+func (c *exchange) claim() Claim {
 	sum := sha256.New()
 	for _, part := range []string{c.request.Method, c.request.URL.Path, string(c.body)} {
 		sum.Write([]byte(part + "\x00"))
@@ -160,11 +160,11 @@ func (c *call) claim() Claim {
 }
 
 // source is who asks, as the source of the events that the request makes.
-func (c *call) source() string { return "/api/" + c.token.Name }
+func (c *exchange) source() string { return "/api/" + c.token.Name }
 
 // event is the id of the event that the request makes: a request with a key is the
 // same event each time.
-func (c *call) event() string {
+func (c *exchange) event() string {
 	if c.key != "" {
 		return c.key
 	}
