@@ -21,7 +21,7 @@ import (
 //	Plans ◄── news, catalog                   kept current
 //	  └─► Enforcer ◄── ledger                 the decisions
 //	          ├─► Consumers                   events in, decisions out
-//	          └─► Executions ◄── HTTP         asked at a door, decisions out
+//	          └─► Doors ◄── HTTP, NATS        callers who wait for the answer
 //	Outbox ─► Relay                           news of plans and periods out
 //	Lifecycle                                 what time does to subscriptions
 //	Door ─► Worker ◄── Sweep, Sync            what Stripe does to them
@@ -48,17 +48,20 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	executions, closeAPI, err := s.openAPI(ctx, d)
+	doors, err := s.newDoors(ctx, d)
 	if err != nil {
 		return err
 	}
-	defer closeAPI()
+	defer doors.close()
+	if err := s.openAPI(d, doors); err != nil {
+		return err
+	}
 	outbox := subscriptions.NewOutbox(s.postgres)
 	relay, err := s.relay(js, outbox)
 	if err != nil {
 		return err
 	}
-	s.metrics.watch(parts{plans: plans, work: work, relay: relay, outbox: outbox})
+	s.metrics.watch(parts{plans: plans, work: work, doors: doors.executions, relay: relay, outbox: outbox})
 	s.health.consumers.use(func(context.Context) error {
 		if !work.Ready() {
 			return errors.New("not all of them are consuming")
@@ -71,9 +74,8 @@ func (s *service) consume(ctx context.Context) error {
 	running, ctx := errgroup.WithContext(ctx)
 	running.Go(func() error {
 		defer cancel()
-		return work.Run(ctx)
+		return decide(ctx, work, doors)
 	})
-	running.Go(func() error { return executions.Run(ctx) })
 	running.Go(func() error { return relay.Run(ctx) })
 	running.Go(func() error {
 		return subscriptions.NewLifecycle(store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)

@@ -53,6 +53,7 @@ func (m *metrics) applied(after time.Duration) { m.invalidation.Observe(after.Se
 type parts struct {
 	plans  *client.Plans
 	work   *consumers.Consumers
+	doors  *api.Executions
 	relay  *consumers.Relay
 	outbox *subscriptions.Outbox
 }
@@ -62,6 +63,7 @@ func (m *metrics) watch(p parts) {
 	m.watchPlans(p.plans)
 	m.watchRelay(p.relay, p.outbox)
 	m.watchConsumers(p.work.Stats())
+	m.watchDoors(p.doors.Stats())
 }
 
 func (m *metrics) watchPlans(plans *client.Plans) {
