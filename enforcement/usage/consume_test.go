@@ -149,6 +149,7 @@ func TestUnlimitedIsCounted(t *testing.T) {
 func TestCountersEndWithoutOverflow(t *testing.T) {
 	t.Parallel()
 	const most = math.MaxInt64
+	pool := schematest.Postgres(t)
 	for name, c := range map[string]struct {
 		limit, used, quantity int64
 		want                  any // nil, or the error to find
@@ -165,8 +166,10 @@ func TestCountersEndWithoutOverflow(t *testing.T) {
 		"a probe of a counter that is at its end": {-1, most, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h, _ := fixedOn(t, schematest.Postgres(t), features{"projects": c.limit})
+			h, _ := fixedOn(t, pool, features{"projects": c.limit})
+			if _, err := pool.Exec(t.Context(), `delete from usage_counters`); err != nil {
+				t.Fatal(err)
+			}
 			if c.used > 0 {
 				_, err := h.pool.Exec(t.Context(), `insert into usage_counters (workspace_id, feature_key, count) values ('w', 'projects', $1)`, c.used)
 				if err != nil {
