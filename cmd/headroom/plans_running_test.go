@@ -127,7 +127,8 @@ func TestDiffCountsTheWorkspacesItWouldPutOverAFeature(t *testing.T) {
 	store := subscriptions.NewStore(pool, subscriptions.StoreOptions{})
 	counters := usage.New(usage.Options{Pool: pool, Plans: storedPlans{store}})
 	for _, change := range []usage.Change{
-		{WorkspaceID: "paying", Feature: "automations", Quantity: 5}, {WorkspaceID: "stranger", Feature: "automations", Quantity: 4},
+		{WorkspaceID: "paying", Feature: "automations", Quantity: 5},
+		{WorkspaceID: "stranger", Feature: "automations", Quantity: 4},
 		{WorkspaceID: "paying", Feature: schemas.FeatureStorage, Quantity: 90 << 20},
 	} {
 		if _, err := counters.ConsumeOnce(t.Context(), usage.Once{}, change); err != nil {
