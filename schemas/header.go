@@ -39,3 +39,30 @@ func TraceOf(header nats.Header) nats.Header {
 	}
 	return trace
 }
+
+// InboxPrefix begins the subjects to which answers are sent unless a client says otherwise.
+const InboxPrefix = "_INBOX."
+
+// longestReply bounds a subject that somebody else names, in bytes.
+const longestReply = 256
+
+// ValidReply reports whether an answer may be sent to a subject that its requester named:
+// it lies under the prefix and can be published to. A requester must not be able to make
+// Headroom publish anywhere else, as to the subjects by which streams are deleted.
+func ValidReply(subject, prefix string) bool {
+	tokens, found := strings.CutPrefix(subject, prefix)
+	if !found || len(subject) > longestReply {
+		return false
+	}
+	for token := range strings.SplitSeq(tokens, ".") {
+		if token == "" {
+			return false
+		}
+	}
+	for _, b := range []byte(tokens) {
+		if b <= ' ' || b >= 0x7f || b == '*' || b == '>' {
+			return false
+		}
+	}
+	return true
+}

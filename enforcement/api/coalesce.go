@@ -14,21 +14,21 @@ import (
 type coalescer[Q, A any] struct {
 	// fly answers a batch: it sets answer or err of each, and ends within a time that
 	// is its own to bound.
-	fly func(batch []*call[Q, A])
+	fly func(batch []*pending[Q, A])
 	// panicked is told of a flight that panicked.
 	panicked func(value any, stack []byte)
 	flights  int
 	batch    int
 
 	mu      sync.Mutex
-	waiting []*call[Q, A]
+	waiting []*pending[Q, A]
 	flying  int
 	closed  bool
 	idle    sync.Cond // flying has become 0
 }
 
-// call is one caller's question in a batch.
-type call[Q, A any] struct {
+// pending is one caller's question in a batch.
+type pending[Q, A any] struct {
 	question Q
 	answer   A
 	err      error
@@ -37,7 +37,7 @@ type call[Q, A any] struct {
 	done chan struct{}
 }
 
-func (c *call[Q, A]) hungUp() bool {
+func (c *pending[Q, A]) hungUp() bool {
 	select {
 	case <-c.gone:
 		return true
@@ -46,7 +46,7 @@ func (c *call[Q, A]) hungUp() bool {
 	}
 }
 
-func newCoalescer[Q, A any](o ExecutionsOptions, fly func([]*call[Q, A])) *coalescer[Q, A] {
+func newCoalescer[Q, A any](o ExecutionsOptions, fly func([]*pending[Q, A])) *coalescer[Q, A] {
 	c := &coalescer[Q, A]{fly: fly, flights: o.Flights, batch: o.BatchSize}
 	c.panicked = func(value any, stack []byte) {
 		o.Log.Error("answering a batch panicked, its callers ask again", "panic", value, "stack", string(stack))
@@ -62,7 +62,7 @@ func (c *coalescer[Q, A]) ask(ctx context.Context, question Q) (A, error) {
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
-	mine := &call[Q, A]{question: question, gone: ctx.Done(), done: make(chan struct{})}
+	mine := &pending[Q, A]{question: question, gone: ctx.Done(), done: make(chan struct{})}
 	if err := c.enter(mine); err != nil {
 		return none, err
 	}
@@ -74,7 +74,7 @@ func (c *coalescer[Q, A]) ask(ctx context.Context, question Q) (A, error) {
 	}
 }
 
-func (c *coalescer[Q, A]) enter(mine *call[Q, A]) error {
+func (c *coalescer[Q, A]) enter(mine *pending[Q, A]) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -96,10 +96,10 @@ func (c *coalescer[Q, A]) run() {
 }
 
 // take is the next batch; without one the flights of this goroutine are over.
-func (c *coalescer[Q, A]) take() []*call[Q, A] {
+func (c *coalescer[Q, A]) take() []*pending[Q, A] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	batch := make([]*call[Q, A], 0, min(c.batch, len(c.waiting)))
+	batch := make([]*pending[Q, A], 0, min(c.batch, len(c.waiting)))
 	for len(c.waiting) > 0 && len(batch) < c.batch {
 		next := c.waiting[0]
 		c.waiting[0] = nil
@@ -118,7 +118,7 @@ func (c *coalescer[Q, A]) take() []*call[Q, A] {
 }
 
 // one is one flight. A panic fails its batch and nothing else.
-func (c *coalescer[Q, A]) one(batch []*call[Q, A]) {
+func (c *coalescer[Q, A]) one(batch []*pending[Q, A]) {
 	defer func() {
 		if value := recover(); value != nil {
 			c.panicked(value, debug.Stack())

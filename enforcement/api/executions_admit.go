@@ -12,10 +12,6 @@ import (
 	"github.com/headroomhq/headroom/schemas"
 )
 
-// RequestSource is the CloudEvents source of what is asked at the doors. The event's id
-// is the caller's idempotency key, so that the same key asks the same at any door.
-const RequestSource = "/headroom/api"
-
 // admission is one caller's request.
 type admission struct {
 	request enforcement.Request
@@ -64,19 +60,19 @@ func (e *Executions) Admit(ctx context.Context, r enforcement.Request) (schemas.
 	return d, nil
 }
 
-type admissionCall = call[admission, schemas.DecisionMade]
+type pendingAdmission = pending[admission, schemas.DecisionMade]
 
 // decide answers a batch of admissions.
 //
 //	Admit ─► publish, await ─┬─► what stands
 //	  └ late: nothing        └ a denial stands, Redis allowed: Withdraw, then the denial
-func (e *Executions) decide(batch []*admissionCall) {
+func (e *Executions) decide(batch []*pendingAdmission) {
 	ctx, cancel := e.flight(len(batch))
 	defer cancel()
 	until := e.options.Now().Add(e.options.RebuildFence)
 	results := e.options.Enforcer.Admit(ctx, requestsOf(batch))
 	isLate := !e.options.Now().Before(until)
-	decided := make([]*admissionCall, 0, len(batch))
+	decided := make([]*pendingAdmission, 0, len(batch))
 	out := make([]schemas.OutgoingDecision, 0, len(batch))
 	for i, each := range batch {
 		if each.err = results[i].Err; each.err == nil && isLate {
@@ -90,7 +86,7 @@ func (e *Executions) decide(batch []*admissionCall) {
 	if len(decided) == 0 {
 		return
 	}
-	var overruled []*admissionCall
+	var overruled []*pendingAdmission
 	for i, written := range e.options.Decisions.Write(ctx, out) {
 		each := decided[i]
 		each.answer, each.err = written.Stands, written.Err
@@ -101,7 +97,7 @@ func (e *Executions) decide(batch []*admissionCall) {
 	e.withdraw(overruled)
 }
 
-func requestsOf(batch []*admissionCall) []enforcement.Request {
+func requestsOf(batch []*pendingAdmission) []enforcement.Request {
 	requests := make([]enforcement.Request, len(batch))
 	for i, each := range batch {
 		requests[i] = each.question.request
@@ -111,7 +107,7 @@ func requestsOf(batch []*admissionCall) []enforcement.Request {
 
 // withdraw puts the denial that stands on record in Redis, which allowed. Without that
 // there is no answer yet: the slot would be held for an execution that does not start.
-func (e *Executions) withdraw(overruled []*admissionCall) {
+func (e *Executions) withdraw(overruled []*pendingAdmission) {
 	if len(overruled) == 0 {
 		return
 	}

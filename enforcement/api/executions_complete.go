@@ -16,6 +16,9 @@ import (
 	"github.com/headroomhq/headroom/schemas"
 )
 
+// sourceDoors is the CloudEvents source of completions that were told at a door.
+const sourceDoors = "/api"
+
 // completion is one caller's word that an execution is over.
 type completion struct {
 	over    enforcement.Completion
@@ -62,7 +65,7 @@ func (e *Executions) completion(ctx context.Context, c enforcement.Completion, t
 		return nil, err
 	}
 	id := completionID(c, eventID)
-	body, err := schemas.Encode(schemas.NewEvent(RequestSource, id, e.options.Now(), schemas.ExecutionCompleted{
+	body, err := schemas.Encode(schemas.NewEvent(sourceDoors, id, e.options.Now(), schemas.ExecutionCompleted{
 		WorkspaceID: c.WorkspaceID, ExecutionID: c.ExecutionID, Outcome: c.Outcome, Tasks: tasks,
 	}))
 	var fault *schemas.DecodeError
@@ -85,14 +88,14 @@ func completionID(c enforcement.Completion, key string) string {
 	return uuid.NewHash(sha256.New(), uuid.Nil, []byte(parts), 8).String()
 }
 
-type completionCall = call[*completion, enforcement.Release]
+type pendingCompletion = pending[*completion, enforcement.Release]
 
 // complete answers a batch of completions.
-func (e *Executions) complete(batch []*completionCall) {
+func (e *Executions) complete(batch []*pendingCompletion) {
 	ctx, cancel := e.flight(len(batch))
 	defer cancel()
 	e.record(ctx, batch)
-	stored := make([]*completionCall, 0, len(batch))
+	stored := make([]*pendingCompletion, 0, len(batch))
 	over := make([]enforcement.Completion, 0, len(batch))
 	for _, each := range batch {
 		if each.err == nil {
@@ -110,8 +113,8 @@ func (e *Executions) complete(batch []*completionCall) {
 }
 
 // record stores what is not stored yet.
-func (e *Executions) record(ctx context.Context, batch []*completionCall) {
-	var unstored []*completionCall
+func (e *Executions) record(ctx context.Context, batch []*pendingCompletion) {
+	var unstored []*pendingCompletion
 	var messages []schemas.Message
 	for _, each := range batch {
 		if !each.question.stored.Load() {

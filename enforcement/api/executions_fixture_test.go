@@ -99,7 +99,7 @@ func newHouse(t testing.TB, l schemas.Limits, set ...func(*api.ExecutionsOptions
 
 func houseOver(t testing.TB, client redis.UniversalClient, l schemas.Limits, set ...func(*api.ExecutionsOptions)) *house {
 	t.Helper()
-	h := &house{TB: t, redis: client, plans: &plans{info: planOf(l, time.Now())}, nats: schematest.NATS(t)}
+	h := &house{TB: t, redis: client, plans: &plans{info: planOf(l, time.Now())}, nats: connect(t)}
 	var err error
 	if h.js, err = jetstream.New(h.nats); err != nil {
 		t.Fatal(err)
@@ -110,6 +110,22 @@ func houseOver(t testing.TB, client redis.UniversalClient, l schemas.Limits, set
 	h.enforcer = enforcement.New(enforcement.Options{Redis: client, Plans: h.plans, Usage: nothing{}, LeaseGrace: 5 * time.Minute})
 	h.Executions = h.another(set...)
 	return h
+}
+
+// connect is a connection as a process of ours has it: it keeps nothing back for later.
+func connect(t testing.TB) *nats.Conn {
+	t.Helper()
+	closed := make(chan struct{})
+	conn, err := nats.Connect(schematest.NATSURL(t), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1),
+		nats.ReconnectWait(20*time.Millisecond), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		<-closed
+	})
+	return conn
 }
 
 // another is one more door on the same services, as another process would have.
@@ -154,7 +170,7 @@ func optionsOver(js jetstream.JetStream, e api.Enforcer) (o api.ExecutionsOption
 
 // asking is a request for an execution of workspace ws.
 func asking(execution, event string) enforcement.Request {
-	return enforcement.Request{WorkspaceID: "ws", ExecutionID: execution, EventID: event, EventSource: api.RequestSource}
+	return enforcement.Request{WorkspaceID: "ws", ExecutionID: execution, EventID: event, EventSource: "test"}
 }
 
 // admit asks one thing and fails the test on an error.

@@ -43,17 +43,17 @@ func (e *Executions) Progress(ctx context.Context, p enforcement.Progress) (enfo
 	return x, nil
 }
 
-type progressCall = call[progress, enforcement.Extension]
+type pendingProgress = pending[progress, enforcement.Extension]
 
 // extend answers a batch of progresses.
-func (e *Executions) extend(batch []*progressCall) {
+func (e *Executions) extend(batch []*pendingProgress) {
 	ctx, cancel := e.flight(len(batch))
 	defer cancel()
 	reports := make([]enforcement.Progress, len(batch))
 	for i, each := range batch {
 		reports[i] = each.question.report
 	}
-	var stopped []*progressCall
+	var stopped []*pendingProgress
 	var out []schemas.OutgoingDecision
 	for i, x := range e.options.Enforcer.Extend(ctx, reports) {
 		each := batch[i]
