@@ -187,15 +187,18 @@ func (c *Consumers) deadLetters(p publisher, room, kind string) *deadLetters {
 // handlerParts is what a handler shares with others.
 type handlerParts struct {
 	publisher publisher
-	decisions decisionReader
+	decisions schemas.MessageReader
 	memory    *memory
 }
 
 func (c *Consumers) handler(kind string, parts handlerParts) handler {
 	o := c.options
 	out := &answers{
-		kind: kind, publisher: parts.publisher, stored: parts.decisions, topology: o.Topology, shadow: o.Shadow,
-		replies: &replies{nats: o.NATS, log: o.Log}, stats: c.stats, probe: c.probe,
+		writer: schemas.NewDecisionWriter(schemas.DecisionWriterOptions{
+			Store:  probed{publisher: parts.publisher, kind: kind, probe: c.probe},
+			Stored: parts.decisions, Topology: o.Topology, Shadow: o.Shadow,
+		}),
+		replies: &replies{nats: o.NATS, log: o.Log}, stats: c.stats,
 	}
 	b := &breaker{}
 	switch kind {

@@ -140,7 +140,7 @@ func encodeNews[T schemas.Data](n subscriptions.News, workspace func(T) string) 
 			Reason: schemas.ReasonSubjectMismatch, Field: "data.workspace_id", Detail: fmt.Sprintf("is %.140q, but the row's is %.140q", ws, n.WorkspaceID),
 		}
 	}
-	return schemas.Encode(schemas.NewEvent(eventSource, n.ID, n.At, data))
+	return schemas.Encode(schemas.NewEvent(schemas.SourceHeadroom, n.ID, n.At, data))
 }
 
 // tooLarge reports whether the server, or the stream, is set up for smaller messages.

@@ -80,7 +80,7 @@ func (r *renewal) workspace() string { return r.event.Data.WorkspaceID }
 
 // isForeign reports whether somebody else published the event. What Headroom publishes was
 // told to the caches by the transaction that it comes from.
-func (r *renewal) isForeign() bool { return r.event.Source != eventSource }
+func (r *renewal) isForeign() bool { return r.event.Source != schemas.SourceHeadroom }
 
 func (h *renewed) handle(ctx context.Context, batch []*message) []error {
 	verdicts := make([]error, len(batch))

@@ -37,6 +37,11 @@ func TestEveryScriptRunsOnARedisCluster(t *testing.T) {
 			t.Errorf("extend %d: live %v, error %v", i, got.Live, got.Err)
 		}
 	}
+	for _, p := range progress {
+		if got, err := e.Running(t.Context(), enforcement.RunningQuery{WorkspaceID: p.WorkspaceID}); err != nil || len(got) != 1 {
+			t.Errorf("running in %s: %+v, %v", p.WorkspaceID, got, err)
+		}
+	}
 	for i, got := range e.Release(t.Context(), done) {
 		if got.Err != nil || !got.Released || !got.Refunded {
 			t.Errorf("release %d: %+v", i, got)

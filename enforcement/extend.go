@@ -22,7 +22,7 @@ func (e *Enforcer) Extend(ctx context.Context, progress []Progress) []Extension 
 				results[i].Err = fmt.Errorf("extend: %w", err)
 				continue
 			}
-			args = append(args, progress[i].ExecutionID)
+			args = append(args, progress[i].ExecutionID, told(progress[i].Tasks), told(progress[i].PayloadBytes))
 			members = append(members, i)
 		}
 		if len(members) > 0 {
@@ -37,6 +37,14 @@ func (e *Enforcer) Extend(ctx context.Context, progress []Progress) []Extension 
 		e.readExtensions(c, sent[n], progress, results)
 	}
 	return results
+}
+
+// told is how the script takes a number that may be unknown.
+func told(n *int64) string {
+	if n == nil || *n < 0 {
+		return ""
+	}
+	return milliseconds(*n)
 }
 
 func (e *Enforcer) readExtensions(c *call, chunk []int, progress []Progress, results []Extension) {
@@ -66,7 +74,7 @@ func readExtension(answer string, p Progress, snapshots map[string]*terms, now t
 	if expiry := little([]byte(answer[:6])); expiry > 0 {
 		x.Live, x.LeaseExpiresAt = true, time.UnixMilli(expiry).UTC()
 	}
-	if len(answer) != 6+allowedLength {
+	if len(answer) < 6+allowedLength {
 		return x // never heard of, or a tombstone
 	}
 	rec, err := unpackRecord(answer[6:])

@@ -33,12 +33,15 @@ type record struct {
 	peak       int64
 	at         time.Time
 	retry      time.Duration
+	// The most that the execution's progress told, nil for nothing.
+	tasks, payload *int64
 }
 
 func (r record) denied() bool { return r.status == 'D' }
 
 const (
 	allowedLength = 35
+	grownLength   = 46
 	deniedLength  = 33
 )
 
@@ -53,15 +56,28 @@ func unpackRecord(packed string) (record, error) {
 			at:    time.UnixMilli(recordEpoch + little(b[23:28])).UTC(),
 			retry: time.Duration(little(b[28:33])) * time.Millisecond,
 		}, nil
-	case len(b) == allowedLength && strings.IndexByte("ASFCN", b[0]) >= 0:
-		return record{
+	case (len(b) == allowedLength || len(b) == grownLength) && strings.IndexByte("ASFCN", b[0]) >= 0:
+		r := record{
 			status: b[0], digest: packed[9:17],
 			used: little(b[17:22]), concurrent: little(b[22:26]), peak: little(b[26:30]),
 			at: time.UnixMilli(recordEpoch + little(b[30:35])).UTC(),
-		}, nil
+		}
+		if len(b) == grownLength {
+			r.tasks, r.payload = toldOf(b[35:40]), toldOf(b[40:46])
+		}
+		return r, nil
 	default:
 		return record{}, fmt.Errorf("unpack record: %d bytes are no record", len(b))
 	}
+}
+
+// toldOf reads a number that was kept plus 1, so that 0 is none.
+func toldOf(b []byte) *int64 {
+	n := little(b) - 1
+	if n < 0 {
+		return nil
+	}
+	return &n
 }
 
 // little is an unsigned little-endian integer of up to seven bytes.

@@ -132,19 +132,29 @@ type Outstanding struct {
 
 // Outstanding reads the usage of one period. It changes nothing.
 func (e *Enforcer) Outstanding(ctx context.Context, workspace, usageEpoch string) (Outstanding, error) {
-	if !schemas.ValidID(workspace) {
-		return Outstanding{}, fmt.Errorf("read usage: workspace %q is not an id", workspace)
-	}
-	c := &call{script: usageScript, keys: keys(e.prefix, workspace), args: []any{e.window, usageEpoch}}
-	e.run(ctx, []*call{c})
-	if c.err != nil {
-		return Outstanding{}, fmt.Errorf("read usage of workspace %s: %w", workspace, c.err)
-	}
-	if len(c.reply) < 5 {
-		return Outstanding{}, fmt.Errorf("read usage of workspace %s: reply has %d values, 5 expected", workspace, len(c.reply))
+	c, err := e.readUsage(ctx, workspace, usageEpoch)
+	if err != nil {
+		return Outstanding{}, err
 	}
 	return Outstanding{
 		Open: integer(c.reply[0]) == 1,
 		Used: integer(c.reply[2]), Peak: integer(c.reply[3]), Running: integer(c.reply[4]),
 	}, nil
+}
+
+// readUsage runs the script, whose reply has all eight values then.
+func (e *Enforcer) readUsage(ctx context.Context, workspace, usageEpoch string) (*call, error) {
+	if !schemas.ValidID(workspace) {
+		return nil, fmt.Errorf("read usage: workspace %q is not an id", workspace)
+	}
+	const values = 8
+	c := &call{script: usageScript, keys: keys(e.prefix, workspace), args: []any{e.window, usageEpoch}}
+	e.run(ctx, []*call{c})
+	if c.err != nil {
+		return nil, fmt.Errorf("read usage of workspace %s: %w", workspace, c.err)
+	}
+	if len(c.reply) < values {
+		return nil, fmt.Errorf("read usage of workspace %s: reply has %d values, %d expected", workspace, len(c.reply), values)
+	}
+	return c, nil
 }

@@ -25,6 +25,8 @@ var (
 	withdrawSource string
 	//go:embed scripts/usage.lua
 	usageSource string
+	//go:embed scripts/running.lua
+	runningSource string
 
 	prelude = structSource + preludeSource
 
@@ -34,6 +36,7 @@ var (
 	extendScript   = redis.NewScript(prelude + extendSource)
 	withdrawScript = redis.NewScript(prelude + withdrawSource)
 	usageScript    = redis.NewScript(prelude + usageSource)
+	runningScript  = redis.NewScript(prelude + runningSource)
 )
 
 // call is one run of a script against one workspace.

@@ -26,6 +26,12 @@ func TestTheStandInForRedisDecidesTheSame(t *testing.T) {
 	if got.Err != nil || !got.Live || got.Decision == nil || got.Decision.Code != enforcement.CodeTasks {
 		t.Errorf("%+v, want a live lease and 9003", got)
 	}
+	if got := h.running(t, enforcement.RunningQuery{}); len(got) != 1 || got[0].Tasks == nil || *got[0].Tasks != tasks || got[0].SubscriptionID == "" {
+		t.Errorf("running is %+v, want one of 6 tasks", got)
+	}
+	if d := h.probe(t, 0)[0]; d.Code != enforcement.CodeConcurrency || d.RetryAfterMS == nil {
+		t.Errorf("the probe is %+v, want 9002 and when to ask again", d)
+	}
 	if got := h.release(t, "a", schemas.OutcomeNotStarted); !got.Released || !got.Refunded {
 		t.Errorf("%+v, want slot and unit back", got)
 	}

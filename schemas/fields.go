@@ -148,12 +148,12 @@ func (f *fields) optionalUUID(name string, v **string) {
 // label is a name that is safe in a header: 1 to 256 characters, none of them a
 // control character.
 func (f *fields) label(name string, v *string, p presence) {
-	f.text(name, v, p, validLabel, "1 to 256 characters without control characters")
+	f.text(name, v, p, ValidLabel, "1 to 256 characters without control characters")
 }
 
 // tag is a label that may be empty.
 func (f *fields) tag(name string, v *string, p presence) {
-	f.text(name, v, p, func(s string) bool { return s == "" || validLabel(s) },
+	f.text(name, v, p, func(s string) bool { return s == "" || ValidLabel(s) },
 		"up to 256 characters without control characters")
 }
 
@@ -162,7 +162,9 @@ func (f *fields) note(name string, v *string, p presence) {
 	f.text(name, v, p, func(s string) bool { return utf8.RuneCountInString(s) <= maxNote }, "up to 2048 characters")
 }
 
-func validLabel(s string) bool {
+// ValidLabel reports whether s can identify an event or name its source: 1 to 256
+// characters without control characters.
+func ValidLabel(s string) bool {
 	if s == "" || len(s) > maxLabel && utf8.RuneCountInString(s) > maxLabel {
 		return false
 	}

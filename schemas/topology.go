@@ -88,6 +88,10 @@ func (t Topology) Invalidated(ws string) string { return t.prefix() + ".plans.in
 // Threshold is the subject of usage.threshold_reached.
 func (t Topology) Threshold(ws string) string { return t.prefix() + ".usage.threshold." + ws }
 
+// API is the first tokens of the subjects on which questions are answered at once; the
+// last one names what is asked for, such as "admit".
+func (t Topology) API() string { return t.prefix() + ".api" }
+
 // DeadLetter is the subject of what a room could not take: room is the stream's
 // noun ("executions"), kind the message's ("requested").
 func (t Topology) DeadLetter(room, kind string) string {

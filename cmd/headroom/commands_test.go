@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
 	"github.com/headroomhq/headroom/subscriptions"
@@ -182,7 +183,7 @@ func TestAWorkspaceIsAssignedListedAndShown(t *testing.T) {
 		t.Errorf("the row is %v", row)
 	}
 
-	var amended, renewed subscriptionRow
+	var amended, renewed api.SubscriptionRow
 	i.mustJSON(&amended, "workspaces", "assign", "ws_a", "--plan", "free")
 	if amended.ID != row["id"] || amended.PlanKey != "free" {
 		t.Errorf("assigning an open period made %+v, want the same row amended", amended)
@@ -208,7 +209,7 @@ func TestAWorkspaceIsAssignedListedAndShown(t *testing.T) {
 		t.Errorf("the page after ws_a is:\n%s", text)
 	}
 
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws_a")
 	if view.PlanKey != "enterprise" || view.Subscription == nil || view.Subscription.ID != renewed.ID || !view.Usage.Exact {
 		t.Errorf("show is %+v", view)
@@ -228,7 +229,7 @@ func TestAWorkspaceNeverSeenIsShownOnTheDefaultPlan(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.must("plans", "apply", demoCatalog)
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws_new")
 	if view.PlanKey != "free" || view.Subscription != nil || view.Limits["max_executions"].From != "default" {
 		t.Errorf("show is %+v, want plan free by default", view)
@@ -282,7 +283,7 @@ func TestDecisionsShowWhatWasDecided(t *testing.T) {
 	if len(one) != 1 {
 		t.Errorf("--limit 1 shows %d", len(one))
 	}
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws")
 	if view.Usage.Executions != 2 || view.Usage.Concurrent != 2 || view.Ledger.Executions != 2 || view.Ledger.Peak != 2 {
 		t.Errorf("usage is %+v, ledger %+v, want 2 executions, 2 running, peak 2 in both", view.Usage, view.Ledger)

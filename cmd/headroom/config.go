@@ -32,6 +32,8 @@ type Config struct {
 	PostgresURL Secret
 	// HTTPAddr is where HTTP is served; port 0 takes a free one. Default 127.0.0.1:8080.
 	HTTPAddr string
+	// APITokens are who may use the API. Default none: everybody on this machine.
+	APITokens Secret
 	// Workers is how many batches of each kind are worked on at once. Default 2.
 	Workers int
 	// BatchSize is how many events one batch has at most. Default 512.

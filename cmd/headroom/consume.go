@@ -20,7 +20,8 @@ import (
 //
 //	Plans ◄── news, catalog                   kept current
 //	  └─► Enforcer ◄── ledger                 the decisions
-//	          └─► Consumers                   events in, decisions out
+//	          ├─► Consumers                   events in, decisions out
+//	          └─► Doors ◄── HTTP, NATS        callers who wait for the answer
 //	Outbox ─► Relay                           news of plans and periods out
 //	Lifecycle                                 what time does to subscriptions
 //	Door ─► Worker ◄── Sweep, Sync            what Stripe does to them
@@ -42,8 +43,17 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	work, err := s.consumers(js, store, plans)
+	d := s.decider(store, plans)
+	work, err := s.consumers(js, d)
 	if err != nil {
+		return err
+	}
+	doors, err := s.newDoors(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer doors.close()
+	if err := s.openAPI(d, doors); err != nil {
 		return err
 	}
 	outbox := subscriptions.NewOutbox(s.postgres)
@@ -51,7 +61,7 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.metrics.watch(parts{plans: plans, work: work, relay: relay, outbox: outbox})
+	s.metrics.watch(parts{plans: plans, work: work, doors: doors.executions, relay: relay, outbox: outbox})
 	s.health.consumers.use(func(context.Context) error {
 		if !work.Ready() {
 			return errors.New("not all of them are consuming")
@@ -64,7 +74,7 @@ func (s *service) consume(ctx context.Context) error {
 	running, ctx := errgroup.WithContext(ctx)
 	running.Go(func() error {
 		defer cancel()
-		return work.Run(ctx)
+		return decide(ctx, work, doors)
 	})
 	running.Go(func() error { return relay.Run(ctx) })
 	running.Go(func() error {
@@ -101,15 +111,18 @@ func (s *service) broadcast() func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error { return s.redis.Publish(ctx, channel, body).Err() }
 }
 
-func (s *service) consumers(js jetstream.JetStream, store *subscriptions.Store, plans *client.Plans) (*consumers.Consumers, error) {
+func (s *service) decider(store *subscriptions.Store, plans *client.Plans) decider {
 	book := ledger.New(s.postgres)
-	enforcer := enforcement.New(enforcement.Options{
+	return decider{store: store, plans: plans, book: book, enforcer: enforcement.New(enforcement.Options{
 		Redis: s.redis, Plans: plans, Usage: book, Prefix: s.config.RedisPrefix,
 		LeaseGrace: s.config.LeaseGrace, LeaseDefault: s.config.LeaseDefault,
-	})
+	})}
+}
+
+func (s *service) consumers(js jetstream.JetStream, d decider) (*consumers.Consumers, error) {
 	return consumers.New(consumers.Options{
-		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: enforcer, Ledger: book,
-		Renewals: store, Plans: plans,
+		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: d.enforcer, Ledger: d.book,
+		Renewals: d.store, Plans: d.plans,
 		Workers: s.config.Workers, BatchSize: s.config.BatchSize, UnavailableBudget: s.config.UnavailableBudget,
 		Shadow: s.config.Shadow, Log: s.log,
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/enforcement/ledger"
 	"github.com/headroomhq/headroom/schemas"
 )
@@ -45,7 +46,7 @@ func (c *decisionsCmd) Run(ctx context.Context, p *program) error {
 		told := stopsOf(records)
 		records = records[:min(len(records), c.Limit)]
 		if c.json() {
-			return writeIndented(p.stdout, decisionViews(records))
+			return writeIndented(p.stdout, api.ViewDecisions(records))
 		}
 		return printDecisions(p, records, told)
 	})

@@ -11,35 +11,6 @@ import (
 	"github.com/headroomhq/headroom/schemas"
 )
 
-// decisionView is a decision as -o json prints it. What is not known of it is
-// left out.
-type decisionView struct {
-	schemas.DecisionMade
-	Exact    *bool `json:"exact,omitempty"`
-	Replayed *bool `json:"replayed,omitempty"`
-}
-
-func decisionViews(records []ledger.Record) []decisionView {
-	views := make([]decisionView, len(records))
-	for i, r := range records {
-		views[i] = viewDecision(r.Decision)
-	}
-	return views
-}
-
-// viewDecision completes what the ledger shortens, an allowed decision, with
-// what follows from the rest. Every decision that was published has a message.
-func viewDecision(d schemas.DecisionMade) decisionView {
-	if d.Message != "" {
-		return decisionView{DecisionMade: d, Exact: &d.Exact, Replayed: &d.Replayed}
-	}
-	d.Message = "Allowed."
-	if !d.PeriodEnd.IsZero() {
-		d.ResetsAt = &d.PeriodEnd
-	}
-	return decisionView{DecisionMade: d}
-}
-
 func printDecisions(p *program, records []ledger.Record, told stops) error {
 	t := newTable("DECIDED AT", "EXECUTION", "KIND", "ANSWER", "CODE", "ERROR", "USED", "LIMIT", "PLAN", "COUNT", "OUTCOME")
 	for _, r := range records {

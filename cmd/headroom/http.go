@@ -9,7 +9,12 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"github.com/headroomhq/headroom/enforcement/api"
 )
+
+// maxHeader is how many bytes of header a request may have; net/http adds 4 KiB.
+const maxHeader = 16 << 10
 
 // httpServer serves the handler on a listener that is open already.
 type httpServer struct {
@@ -43,18 +48,26 @@ func listenHTTP(ctx context.Context, addr string, handler http.Handler, log *slo
 			ReadTimeout:       30 * time.Second,
 			WriteTimeout:      30 * time.Second,
 			IdleTimeout:       time.Minute,
+			MaxHeaderBytes:    maxHeader,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
 	}, nil
 }
 
-// routes is all that is served.
-func routes(health *health, metrics, stripe http.Handler) http.Handler {
+// served are the handlers of all that is served.
+type served struct{ health, metrics, stripe, api http.Handler }
+
+// routes is all that is served. What is not is a problem, as everything of the API is.
+func routes(s served, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", health.handler())
-	mux.Handle("/webhooks/stripe", stripe)
-	mux.Handle("GET /metrics", metrics)
-	return mux
+	mux.Handle("GET /healthz", s.health)
+	mux.Handle("GET /readyz", s.health)
+	mux.Handle("GET /metrics", s.metrics)
+	mux.Handle("/webhooks/stripe", s.stripe)
+	for _, path := range api.Paths() {
+		mux.Handle(path, s.api)
+	}
+	return api.WithProblems(mux, log)
 }
 
 // serve answers until shutdown, and then returns nil.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/headroomhq/headroom/consumers"
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/enforcement/client"
 	"github.com/headroomhq/headroom/subscriptions"
 )
@@ -52,6 +53,7 @@ func (m *metrics) applied(after time.Duration) { m.invalidation.Observe(after.Se
 type parts struct {
 	plans  *client.Plans
 	work   *consumers.Consumers
+	doors  *api.Executions
 	relay  *consumers.Relay
 	outbox *subscriptions.Outbox
 }
@@ -61,6 +63,7 @@ func (m *metrics) watch(p parts) {
 	m.watchPlans(p.plans)
 	m.watchRelay(p.relay, p.outbox)
 	m.watchConsumers(p.work.Stats())
+	m.watchDoors(p.doors.Stats())
 }
 
 func (m *metrics) watchPlans(plans *client.Plans) {
@@ -121,16 +124,16 @@ func counter(name, help, label, value string, count func() int64) prometheus.Col
 	return prometheus.NewCounterFunc(o, func() float64 { return float64(count()) })
 }
 
-// handler serves GET /metrics, on a loopback address alone.
-func (m *metrics) handler(addr string, log *slog.Logger) http.Handler {
-	if !isLoopback(addr) {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "metrics are served on a loopback HEADROOM_HTTP_ADDR only, because anybody could read them here", http.StatusForbidden)
-		})
-	}
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+// handler serves GET /metrics: on a loopback address to everybody, on another to the
+// tokens that may read.
+func (m *metrics) handler(addr string, tokens api.Tokens, log *slog.Logger) http.Handler {
+	handler := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 	})
+	if isLoopback(addr) {
+		return handler
+	}
+	return tokens.Require(api.ScopeRead, handler)
 }
 
 // isLoopback reports whether only this machine can reach an address.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
@@ -95,18 +95,33 @@ func TestMetricsTellWhatWasDone(t *testing.T) {
 	}
 }
 
-func TestMetricsAreForThisMachineAlone(t *testing.T) {
+func TestMetricsAreOpenOnThisMachineAlone(t *testing.T) {
 	t.Parallel()
+	tokens, err := api.ParseTokens("prometheus:0123456789abcdef:read,engine:fedcba9876543210:execute")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for addr, want := range map[string]int{
 		"127.0.0.1:8080": http.StatusOK, "localhost:0": http.StatusOK, "[::1]:8080": http.StatusOK, "127.9.9.9:1": http.StatusOK,
-		"0.0.0.0:8080": http.StatusForbidden, ":8080": http.StatusForbidden, "[::]:8080": http.StatusForbidden,
-		"192.0.2.1:8080": http.StatusForbidden, "example.com:8080": http.StatusForbidden,
+		"0.0.0.0:8080": http.StatusUnauthorized, ":8080": http.StatusUnauthorized, "[::]:8080": http.StatusUnauthorized,
+		"192.0.2.1:8080": http.StatusUnauthorized, "example.com:8080": http.StatusUnauthorized,
 	} {
-		answer := httptest.NewRecorder()
-		routes(newHealth(), newMetrics().handler(addr, schematest.Logger(t)), newStripeDoor(Config{})).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		body, _ := io.ReadAll(answer.Body)
-		if answer.Code != want || want == http.StatusForbidden && !strings.Contains(string(body), "HEADROOM_HTTP_ADDR") {
-			t.Errorf("on %s /metrics answers %d %s, want %d", addr, answer.Code, body, want)
+		handler := routesOf(t, newMetrics().handler(addr, tokens, schematest.Logger(t)))
+		for token, want := range map[string]int{
+			"": want, "0123456789abcdef": http.StatusOK, "fedcba9876543210": max(want, http.StatusOK),
+		} {
+			if token == "fedcba9876543210" && want != http.StatusOK {
+				want = http.StatusForbidden
+			}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+			if token != "" {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, r)
+			if answer.Code != want {
+				t.Errorf("on %s with token %q /metrics answers %d %s, want %d", addr, token, answer.Code, answer.Body, want)
+			}
 		}
 	}
 }

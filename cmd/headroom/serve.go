@@ -40,11 +40,23 @@ func (serveCmd) Run(ctx context.Context, p *program) error {
 // drainDeadline, and the first error of a part that failed. Unless ready is nil,
 // the address of HTTP is sent there, once, as soon as Headroom can decide.
 func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- string) error {
-	health, metrics, door := newHealth(), newMetrics(), newStripeDoor(config)
+	if err := config.checkExposure(); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	tokens, err := config.tokens()
+	if err != nil {
+		return fmt.Errorf("read HEADROOM_API_TOKENS: %w", err)
+	}
+	if len(tokens) == 0 {
+		log.Warn("the API asks for no token: everybody on this machine may use it", "variable", "HEADROOM_API_TOKENS")
+	}
+	health, metrics, door, doors := newHealth(), newMetrics(), newStripeDoor(config), newAPIDoor()
 	if config.followsStripe() {
 		health.followStripe()
 	}
-	http, err := listenHTTP(ctx, config.HTTPAddr, routes(health, metrics.handler(config.HTTPAddr, log), door), log)
+	http, err := listenHTTP(ctx, config.HTTPAddr, routes(served{
+		health: health.handler(), metrics: metrics.handler(config.HTTPAddr, tokens, log), stripe: door, api: doors,
+	}, log), log)
 	if err != nil {
 		return err
 	}
@@ -56,7 +68,7 @@ func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- st
 	parts.Go(http.serve)
 	parts.Go(func() error {
 		defer end()
-		s := &service{config: config, log: log, health: health, metrics: metrics, http: http, door: door}
+		s := &service{config: config, log: log, health: health, metrics: metrics, http: http, door: door, api: doors}
 		return s.run(working)
 	})
 	parts.Go(func() error {

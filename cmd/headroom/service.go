@@ -19,6 +19,7 @@ type service struct {
 	metrics *metrics
 	http    *httpServer
 	door    *stripeDoor
+	api     *apiDoor
 
 	nats      *nats.Conn
 	natsState *natsState

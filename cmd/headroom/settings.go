@@ -79,8 +79,12 @@ func connectionSettings() []setting {
 			func(c *Config, text string) error { return setSecret(&c.PostgresURL, text, checkPostgresURL) },
 		},
 		{
-			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where `/healthz`, `/readyz`, `/webhooks/stripe` and, on a loopback address, `/metrics` are served, `host:port`; port 0 takes a free one.", false},
+			Setting{"HEADROOM_HTTP_ADDR", "127.0.0.1:8080", "Where the API, `/healthz`, `/readyz`, `/webhooks/stripe` and `/metrics` are served, `host:port`; port 0 takes a free one.", false},
 			func(c *Config, text string) error { return setAddr(&c.HTTPAddr, text) },
+		},
+		{
+			Setting{"HEADROOM_API_TOKENS", "", "Who may use the API: `name:token` or `name:token:scope+scope`, with commas or line ends between. Scopes are `read`, `execute` and `admin`, which holds the others; `read+execute` unless given. A token has 16 characters or more. Without any everybody may, and only a loopback `HEADROOM_HTTP_ADDR` is served. `/metrics` needs `read` on any other address.", true},
+			func(c *Config, text string) error { return setTokens(&c.APITokens, text) },
 		},
 	}
 }

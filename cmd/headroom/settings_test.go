@@ -45,9 +45,9 @@ func TestEachSettingIsDescribedOnce(t *testing.T) {
 		}
 		// The API's URL is refused with a password in it.
 		secret := strings.HasSuffix(s.Name, "_URL") && s.Name != "HEADROOM_STRIPE_API_URL" ||
-			strings.HasSuffix(s.Name, "_SECRETS") || strings.HasSuffix(s.Name, "_KEY")
+			strings.HasSuffix(s.Name, "_SECRETS") || strings.HasSuffix(s.Name, "_KEY") || strings.HasSuffix(s.Name, "_TOKENS")
 		if secret != s.Secret {
-			t.Errorf("%s: a URL may carry a password, and a key is one, but secret is %t", s.Name, s.Secret)
+			t.Errorf("%s: a URL may carry a password, and a key or token is one, but secret is %t", s.Name, s.Secret)
 		}
 	}
 	for _, name := range reservedVariables() {
@@ -62,8 +62,8 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	set := map[string]string{
 		"HEADROOM_REDIS_ULR":               "x",
 		"HEADROOM_COLOUR_OF_THE_SKY":       "x",
-		"HEADROOM_API_TOKENS":              "x",
-		"HEADROOM_API_TOKENS_FILE":         "x",
+		"HEADROOM_REBUILD_FENCE":           "x",
+		"HEADROOM_REBUILD_FENCE_FILE":      "x",
 		"HEADROOM_WORKERS":                 "2",
 		"HEADROOM_POSTGRES_URL_FILE":       "/x",
 		"HEADROOM_WORKERS_FILE":            "/x",
@@ -85,8 +85,8 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	want := map[string]string{
 		"HEADROOM_REDIS_ULR":               "no such setting; did you mean HEADROOM_REDIS_URL?",
 		"HEADROOM_COLOUR_OF_THE_SKY":       "no such setting; README lists them",
-		"HEADROOM_API_TOKENS":              reserved,
-		"HEADROOM_API_TOKENS_FILE":         reserved,
+		"HEADROOM_REBUILD_FENCE":           reserved,
+		"HEADROOM_REBUILD_FENCE_FILE":      reserved,
 		"HEADROOM_WORKERS_FILE":            "no such setting; README lists them",
 		"HEADROOM_REDIS_SERVICE_SOMETHING": "no such setting; README lists them",
 	}

@@ -48,7 +48,7 @@ func knownVariables() []string {
 // reservedVariables are the contract's settings of features that this version lacks.
 func reservedVariables() []string {
 	return []string{
-		"HEADROOM_API_TOKENS", "HEADROOM_REBUILD_FENCE",
+		"HEADROOM_REBUILD_FENCE",
 	}
 }
 

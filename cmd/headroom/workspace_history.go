@@ -3,43 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
 
-	"github.com/headroomhq/headroom/subscriptions"
+	"github.com/headroomhq/headroom/enforcement/api"
 )
-
-// historyLength is how many periods show tells of.
-const historyLength = 5
-
-// changeView is an amendment of a running period.
-type changeView struct {
-	At    time.Time `json:"at"`
-	Field string    `json:"field"`
-	From  string    `json:"from"`
-	To    string    `json:"to"`
-	Cause string    `json:"cause"`
-}
-
-// historyRow is a period with its amendments, oldest first.
-type historyRow struct {
-	subscriptionRow
-	Changes []changeView `json:"changes"`
-}
-
-func historyOf(periods []subscriptions.SubscriptionHistory) []historyRow {
-	rows := make([]historyRow, len(periods))
-	for i, period := range periods {
-		rows[i] = historyRow{subscriptionRow: *rowOf(&period.Subscription), Changes: make([]changeView, len(period.Changes))}
-		for n, c := range period.Changes {
-			rows[i].Changes[n] = changeView{At: c.At, Field: c.Field, From: c.From, To: c.To, Cause: c.Cause}
-		}
-	}
-	return rows
-}
 
 // printHistory prints the periods newest first, and below each of them what was
 // changed about it, each under its own head.
-func printHistory(w io.Writer, rows []historyRow) error {
+func printHistory(w io.Writer, rows []api.SubscriptionView) error {
 	if len(rows) == 0 {
 		return nil
 	}

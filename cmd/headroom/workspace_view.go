@@ -2,61 +2,16 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
-// subscriptionRow is a period row in the contract's shape.
-type subscriptionRow struct {
-	ID           string    `json:"id"`
-	WorkspaceID  string    `json:"workspace_id"`
-	Source       string    `json:"source"`
-	SourceID     string    `json:"source_id"`
-	Account      string    `json:"account"`
-	Livemode     bool      `json:"livemode"`
-	Status       string    `json:"status"`
-	PaymentState string    `json:"payment_state"`
-	Kind         string    `json:"kind"`
-	Quantity     int32     `json:"quantity"`
-	PlanKey      string    `json:"plan_key"`
-	PlanRevision int64     `json:"plan_revision"`
-	PeriodStart  time.Time `json:"period_start"`
-	PeriodEnd    time.Time `json:"period_end"`
-	UsageEpoch   string    `json:"usage_epoch"`
-	Interval     string    `json:"interval,omitempty"`
-	// The billing period is longer than the row's own where the plan has a quota interval.
-	BillingStart   time.Time  `json:"billing_start"`
-	BillingEnd     time.Time  `json:"billing_end"`
-	AfterTrial     string     `json:"after_trial,omitempty"`
-	UnpaidSince    *time.Time `json:"unpaid_since,omitempty"`
-	OverdueSince   *time.Time `json:"overdue_since,omitempty"`
-	CancelAt       *time.Time `json:"cancel_at"`
-	PlanUnresolved bool       `json:"plan_unresolved"`
-	Disputed       bool       `json:"disputed,omitempty"`
-	// On a test clock the period may be anywhere.
-	TestClock  bool       `json:"test_clock,omitempty"`
-	ClosedAt   *time.Time `json:"closed_at"`
-	PreviousID *string    `json:"previous_id"`
-}
-
-// rowOf is nil for no subscription.
-func rowOf(s *subscriptions.Subscription) *subscriptionRow {
-	if s == nil {
-		return nil
-	}
-	return &subscriptionRow{
-		ID: s.ID, WorkspaceID: s.WorkspaceID, Source: string(s.Source), SourceID: s.SourceID, Account: s.Account, Livemode: s.Livemode,
-		Status: s.Status, PaymentState: s.PaymentState, Kind: s.Kind, Quantity: s.Quantity,
-		PlanKey: s.PlanKey, PlanRevision: s.PlanRevision, PeriodStart: s.PeriodStart, PeriodEnd: s.PeriodEnd,
-		UsageEpoch: s.UsageEpoch, Interval: s.Interval.String(), BillingStart: s.Billing.Start, BillingEnd: s.Billing.End,
-		AfterTrial: s.AfterTrial, UnpaidSince: s.UnpaidSince, OverdueSince: s.OverdueSince, CancelAt: s.CancelAt, ClosedAt: s.ClosedAt, PreviousID: s.PreviousID,
-		PlanUnresolved: s.PlanUnresolved, Disputed: s.Disputed, TestClock: s.TestClock,
-	}
-}
-
-func (r *subscriptionRow) pairs() [][2]string {
+// rowPairs is a row of a subscription as a person reads it.
+func rowPairs(r *api.SubscriptionRow) [][2]string {
 	pairs := [][2]string{
 		{"workspace", r.WorkspaceID},
 		{"plan", fmt.Sprintf("%s (revision %d)", r.PlanKey, r.PlanRevision)},
@@ -65,13 +20,13 @@ func (r *subscriptionRow) pairs() [][2]string {
 		{"status", r.Status},
 		{"period", instant(r.PeriodStart) + " to " + instant(r.PeriodEnd) + " (" + r.Kind + ")"},
 	}
-	pairs = append(pairs, r.ahead()...)
+	pairs = append(pairs, ahead(r)...)
 	return append(pairs, [2]string{"interval", dash(r.Interval)}, [2]string{"usage epoch", r.UsageEpoch})
 }
 
 // ahead is what the status and the period do not tell of what follows, without
 // what does not apply.
-func (r *subscriptionRow) ahead() [][2]string {
+func ahead(r *api.SubscriptionRow) [][2]string {
 	var pairs [][2]string
 	if !r.BillingStart.Equal(r.PeriodStart) || !r.BillingEnd.Equal(r.PeriodEnd) {
 		pairs = append(pairs, [2]string{"billing period", instant(r.BillingStart) + " to " + instant(r.BillingEnd)})
@@ -96,128 +51,93 @@ func (r *subscriptionRow) ahead() [][2]string {
 	return pairs
 }
 
-// Where a limit's value is from.
-const (
-	fromPlan     = "plan"
-	fromOverride = "override"
-	fromDefault  = "default"
-)
-
-// limitView is a limit with where it is from.
-type limitView struct {
-	Value     *int64 `json:"value"`
-	Unlimited bool   `json:"unlimited"`
-	From      string `json:"from"`
-}
-
-// usageView is what a workspace uses. Exact is false when Redis could not be asked.
-type usageView struct {
-	Executions int64     `json:"executions"`
-	Concurrent int64     `json:"concurrent"`
-	Peak       int64     `json:"peak"`
-	Exact      bool      `json:"exact"`
-	AsOf       time.Time `json:"as_of"`
-}
-
-// featureView is what a plan includes of a feature.
-type featureView struct {
-	Limit     *int64 `json:"limit"`
-	Unlimited bool   `json:"unlimited"`
-	Included  bool   `json:"included"`
-	From      string `json:"from"`
-}
-
-// pinnedView is the subscription that counts whenever it is live.
-type pinnedView struct {
-	Source   string `json:"source"`
-	SourceID string `json:"source_id"`
-	Account  string `json:"account"`
-	Livemode bool   `json:"livemode"`
-}
-
-func pinnedOf(key *subscriptions.SubscriptionKey) *pinnedView {
-	if key == nil {
-		return nil
+// printWorkspace writes the view as a person reads it: what holds, then a line a limit.
+func printWorkspace(p *program, v api.WorkspaceView) error {
+	if err := facts(p.stdout, workspacePairs(v)...); err != nil {
+		return err
 	}
-	return &pinnedView{Source: string(key.Source), SourceID: key.SourceID, Account: key.Account, Livemode: key.Livemode}
-}
-
-// overLimit is a limit that less is allowed of than is in use.
-type overLimit struct {
-	Limit string `json:"limit"`
-	Used  int64  `json:"used"`
-	Value int64  `json:"value"`
-}
-
-// workspaceView is a workspace in the contract's shape.
-type workspaceView struct {
-	WorkspaceID  string    `json:"workspace_id"`
-	Revision     int64     `json:"revision"`
-	PlanKey      string    `json:"plan_key"`
-	PlanRevision int64     `json:"plan_revision"`
-	PeriodStart  time.Time `json:"period_start"`
-	PeriodEnd    time.Time `json:"period_end"`
-	// QuotaInterval is how long a quota lasts inside a longer period, empty for all of it.
-	QuotaInterval string                 `json:"quota_interval,omitempty"`
-	Subscription  *subscriptionRow       `json:"subscription"`
-	Limits        map[string]limitView   `json:"limits"`
-	Usage         usageView              `json:"usage"`
-	Ledger        usageView              `json:"ledger"`
-	Features      map[string]featureView `json:"features"`
-	OverLimit     []overLimit            `json:"over_limit"`
-	// Pinned is the subscription that is chosen whatever its plan's rank, nil for none.
-	Pinned    *pinnedView    `json:"pinned"`
-	Overrides []overrideView `json:"overrides"`
-	// Changes are the amendments of the running period, oldest first.
-	Changes []changeView `json:"changes"`
-	// Subscriptions are the newest periods, newest first.
-	Subscriptions []historyRow `json:"subscriptions"`
-}
-
-// viewOf shows a plan reading and the row it came from, which is nil on the
-// default plan.
-func viewOf(plan subscriptions.PlanInfo, row *subscriptionRow) workspaceView {
-	from := fromPlan
-	if plan.SubscriptionID == "" {
-		from = fromDefault
-	}
-	sourceOf := func(field string) string {
-		if plan.Snapshot.IsOverridden(field) {
-			return fromOverride
-		}
-		return from
-	}
-	view := workspaceView{
-		WorkspaceID: plan.WorkspaceID, Revision: plan.Revision,
-		PlanKey: plan.Snapshot.PlanKey, PlanRevision: plan.Snapshot.PlanRevision,
-		PeriodStart: plan.Period.Start, PeriodEnd: plan.Period.End, Subscription: row,
-		QuotaInterval: plan.Snapshot.QuotaInterval,
-		Limits:        map[string]limitView{}, Features: map[string]featureView{}, OverLimit: []overLimit{},
-		Overrides: []overrideView{}, Changes: []changeView{}, Subscriptions: []historyRow{},
-	}
+	fmt.Fprintln(p.stdout)
+	t := newTable("LIMIT", "VALUE", "FROM", "USED")
 	for _, name := range schemas.LimitNames {
-		limit := plan.Snapshot.Limits.Named(name)
-		view.Limits[name] = limitView{Value: limit.Pointer(), Unlimited: limit.IsUnlimited(), From: sourceOf(name)}
+		used := ""
+		if name == schemas.LimitStorageMB {
+			used = megabytesText(v.Usage.StorageMB)
+		}
+		t.add(name, schemas.LimitFrom(v.Limits[name].Value).String(), v.Limits[name].From, used)
 	}
-	for name, limit := range plan.Snapshot.Features {
-		view.Features[name] = featureView{Limit: limit.Pointer(), Unlimited: limit.IsUnlimited(), Included: true, From: sourceOf("features." + name)}
+	for _, name := range sortedKeys(v.Features) {
+		t.add(featureCells(name, v.Features[name])...)
 	}
-	return view
-}
-
-// measure fills in the usage and what of it is over a limit.
-func (v *workspaceView) measure(usage, ledger usageView) {
-	v.Usage, v.Ledger = usage, ledger
-	for _, m := range []struct {
-		name string
-		used int64
-	}{
-		{schemas.LimitExecutions, usage.Executions},
-		{schemas.LimitConcurrentExecutions, usage.Concurrent},
-	} {
-		limit := v.Limits[m.name]
-		if limit.Value != nil && m.used > *limit.Value {
-			v.OverLimit = append(v.OverLimit, overLimit{Limit: m.name, Used: m.used, Value: *limit.Value})
+	if err := t.write(p.stdout, "no limits"); err != nil {
+		return err
+	}
+	if len(v.Overrides) > 0 {
+		fmt.Fprintln(p.stdout)
+		if err := overrideTable(v.Overrides).write(p.stdout, ""); err != nil {
+			return err
 		}
 	}
+	return printHistory(p.stdout, v.Subscriptions)
+}
+
+func workspacePairs(v api.WorkspaceView) [][2]string {
+	pairs := [][2]string{{"workspace", v.WorkspaceID}, {"plan", fmt.Sprintf("%s (revision %d)", v.PlanKey, v.PlanRevision)}}
+	if s := v.Subscription; s != nil {
+		pairs = append(pairs, [2]string{"subscription", fmt.Sprintf("%s (%s, %s)", s.ID, s.Source, s.Status)})
+	} else {
+		pairs = append(pairs, [2]string{"subscription", "none, on the default plan"})
+	}
+	if v.Pinned != nil {
+		pairs = append(pairs, [2]string{"pinned", v.Pinned.Source + " " + v.Pinned.SourceID})
+	}
+	pairs = append(pairs, [2]string{"period", periodText(v)})
+	if v.Subscription != nil {
+		pairs = append(pairs, ahead(v.Subscription)...)
+	}
+	pairs = append(pairs,
+		[2]string{"quota lasts", quotaText(v.QuotaInterval)},
+		[2]string{"executions", usageText(v.Usage.Executions, v.Ledger.Executions)},
+		[2]string{"running", usageText(v.Usage.Concurrent, v.Ledger.Concurrent)},
+		[2]string{"peak", usageText(v.Usage.Peak, v.Ledger.Peak)})
+	for _, over := range v.OverLimit {
+		pairs = append(pairs, [2]string{"over limit", fmt.Sprintf("%s: %d of %d", over.Limit, over.Used, over.Value)})
+	}
+	return pairs
+}
+
+// featureCells is a feature's line: what may be had, from where, and what is.
+func featureCells(name string, f api.FeatureView) []string {
+	kind := subscriptions.FeatureKind(f.Kind)
+	used := ""
+	if kind != subscriptions.FeatureBoolean {
+		used = number(f.Used)
+	}
+	if f.Locked > 0 {
+		used += fmt.Sprintf(" (%d locked)", f.Locked)
+	}
+	return []string{"feature " + name, featureText(kind, schemas.LimitFrom(f.Limit), f.Included), f.From, used}
+}
+
+func megabytesText(n float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", n), "0"), ".")
+}
+
+// periodText is the period that decisions are measured against. One on a test clock is
+// shown as it is there; decisions have it reach to today.
+func periodText(v api.WorkspaceView) string {
+	if s := v.Subscription; s != nil && s.TestClock {
+		return instant(s.PeriodStart) + " to " + instant(s.PeriodEnd) + " (on a test clock)"
+	}
+	return instant(v.PeriodStart) + " to " + instant(v.PeriodEnd)
+}
+
+func quotaText(interval string) string {
+	if interval == "" {
+		return "as long as the period"
+	}
+	return "a " + interval
+}
+
+func usageText(counted, folded int64) string {
+	return fmt.Sprintf("%d (ledger %d)", counted, folded)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
@@ -26,9 +27,9 @@ type workspacesListCmd struct {
 
 // workspaceItem is one workspace of the listing.
 type workspaceItem struct {
-	WorkspaceID  string           `json:"workspace_id"`
-	Revision     int64            `json:"revision"`
-	Subscription *subscriptionRow `json:"subscription"`
+	WorkspaceID  string               `json:"workspace_id"`
+	Revision     int64                `json:"revision"`
+	Subscription *api.SubscriptionRow `json:"subscription"`
 }
 
 // Run prints a page of the listing, and on stderr how to get the next one.
@@ -57,7 +58,7 @@ func (c *workspacesListCmd) print(p *program, workspaces []subscriptions.Workspa
 	if c.json() {
 		items := make([]workspaceItem, len(workspaces))
 		for i, w := range workspaces {
-			items[i] = workspaceItem{WorkspaceID: w.ID, Revision: w.Revision, Subscription: rowOf(w.Subscription)}
+			items[i] = workspaceItem{WorkspaceID: w.ID, Revision: w.Revision, Subscription: api.ViewSubscription(w.Subscription)}
 		}
 		return writeIndented(p.stdout, items)
 	}
@@ -113,11 +114,11 @@ func (c *workspacesAssignCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		row := rowOf(&subscription)
+		row := api.ViewSubscription(&subscription)
 		if c.json() {
 			return writeIndented(p.stdout, row)
 		}
-		return facts(p.stdout, row.pairs()...)
+		return facts(p.stdout, rowPairs(row)...)
 	})
 }
 

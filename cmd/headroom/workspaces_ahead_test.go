@@ -4,13 +4,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headroomhq/headroom/enforcement/api"
 )
 
 func TestATrialIsAssignedAndShownWithWhatFollows(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.must("plans", "apply", demoCatalog)
-	var trial subscriptionRow
+	var trial api.SubscriptionRow
 	i.mustJSON(&trial, "workspaces", "assign", "ws_t", "--plan", "pro", "--trial", "14d", "--after-trial", "expire")
 	if trial.Status != "trialing" || trial.AfterTrial != "expire" || trial.PeriodEnd.Sub(trial.PeriodStart) != 14*24*time.Hour {
 		t.Errorf("a trial is %+v", trial)
@@ -32,7 +34,7 @@ func TestABillingPeriodIsShownWhereAQuotaIsShorter(t *testing.T) {
 	if !strings.Contains(text, "billing period  ") {
 		t.Errorf("assign does not tell the billing period:\n%s", text)
 	}
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws_y")
 	row := view.Subscription
 	if row == nil || !row.BillingEnd.Equal(row.BillingStart.AddDate(1, 0, 0)) || row.PeriodEnd.Sub(row.PeriodStart) > 31*24*time.Hour {

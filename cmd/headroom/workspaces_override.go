@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/subscriptions"
 )
@@ -33,29 +33,6 @@ func (workspacesOverrideCmd) Help() string {
 		"What a field had before is replaced whole: value, reason and end."
 }
 
-// overrideView is an override as -o json shows it.
-type overrideView struct {
-	Field     string     `json:"field"`
-	Kind      string     `json:"kind,omitempty"`
-	Value     *int64     `json:"value"`
-	Unlimited bool       `json:"unlimited"`
-	Reason    string     `json:"reason"`
-	ExpiresAt *time.Time `json:"expires_at"`
-	SetAt     time.Time  `json:"set_at"`
-	SetBy     string     `json:"set_by"`
-}
-
-func overrideViews(overrides []subscriptions.Override) []overrideView {
-	views := make([]overrideView, len(overrides))
-	for i, o := range overrides {
-		views[i] = overrideView{
-			Field: o.Field, Kind: string(o.Kind), Value: o.Value.Pointer(), Unlimited: o.Value.IsUnlimited(),
-			Reason: o.Reason, ExpiresAt: o.ExpiresAt, SetAt: o.SetAt, SetBy: o.SetBy,
-		}
-	}
-	return views
-}
-
 // Run sets and clears, or only looks, and prints the overrides that hold then.
 func (c *workspacesOverrideCmd) Run(ctx context.Context, p *program) error {
 	if err := checkID("workspace", c.Workspace); err != nil {
@@ -73,7 +50,7 @@ func (c *workspacesOverrideCmd) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		overrides := overrideViews(held)
+		overrides := api.ViewOverrides(held)
 		if c.json() {
 			return writeIndented(p.stdout, overrides)
 		}
@@ -163,7 +140,7 @@ func parsePair(pair string) (name string, value given, err error) {
 	return name, given{limit: schemas.LimitOf(n)}, nil
 }
 
-func overrideTable(overrides []overrideView) *table {
+func overrideTable(overrides []api.OverrideView) *table {
 	t := newTable("FIELD", "VALUE", "UNTIL", "SET AT", "SET BY", "REASON")
 	for _, o := range overrides {
 		until := "-"

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
@@ -24,11 +25,11 @@ func TestAWorkspaceIsGivenLimitsOfItsOwn(t *testing.T) {
 		t.Errorf("before the first one the list is %q", text)
 	}
 	until := time.Now().AddDate(1, 0, 0).UTC().Truncate(time.Second)
-	var set []overrideView
+	var set []api.OverrideView
 	i.mustJSON(&set, "workspaces", "override", "ws", "--limit", "max_executions=500", "--limit", "max_storage_mb=unlimited",
 		"--feature", "automations=0", "--reason", "a pilot, with commas", "--until", until.Format(time.RFC3339))
 	five, none := int64(500), int64(0)
-	want := []overrideView{
+	want := []api.OverrideView{
 		{Field: "features.automations", Kind: "stock", Value: &none, ExpiresAt: &until},
 		{Field: "max_executions", Value: &five, ExpiresAt: &until},
 		{Field: "max_storage_mb", Unlimited: true, ExpiresAt: &until},
@@ -36,11 +37,11 @@ func TestAWorkspaceIsGivenLimitsOfItsOwn(t *testing.T) {
 	for n := range want {
 		want[n].Reason, want[n].SetBy = "a pilot, with commas", "headroom workspaces override"
 	}
-	if diff := cmp.Diff(want, set, cmpopts.IgnoreFields(overrideView{}, "SetAt")); diff != "" {
+	if diff := cmp.Diff(want, set, cmpopts.IgnoreFields(api.OverrideView{}, "SetAt")); diff != "" {
 		t.Errorf("the list is (-want +got):\n%s", diff)
 	}
 
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws")
 	if l := view.Limits["max_executions"]; l.Value == nil || *l.Value != 500 || l.From != "override" {
 		t.Errorf("max_executions is %+v", l)
@@ -90,7 +91,7 @@ func TestAFeatureIsSwitchedForOneWorkspace(t *testing.T) {
 			t.Errorf("%s prints:\n%s", word, text)
 		}
 	}
-	var set []overrideView
+	var set []api.OverrideView
 	i.mustJSON(&set, "workspaces", "override", "ws", "--feature", "sso=true", "--reason", "a pilot")
 	if len(set) != 1 || set[0].Kind != "boolean" || !set[0].Unlimited {
 		t.Errorf("the list is %+v", set)
@@ -113,7 +114,7 @@ func TestOverridesOnTheDefaultPlanAreShownAsSuch(t *testing.T) {
 	i := newInstallation(t)
 	i.must("plans", "apply", demoCatalog)
 	i.must("workspaces", "override", "ws", "--limit", "max_executions=1", "--reason", "abuse")
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws")
 	if view.Subscription != nil || view.Limits["max_executions"].From != "override" || view.Limits["max_storage_mb"].From != "default" {
 		t.Errorf("show is %+v", view)
@@ -199,12 +200,12 @@ func TestShowTellsTheHistoryAndWhatIsPinned(t *testing.T) {
 	i.must("workspaces", "assign", "ws", "--plan", "free", "--source", "system", "--interval", "year")
 	i.must("workspaces", "override", "ws", "--limit", "max_executions=7", "--reason", "less")
 
-	var view workspaceView
+	var view api.WorkspaceView
 	i.mustJSON(&view, "workspaces", "show", "ws")
 	if len(view.Subscriptions) != 3 || view.QuotaInterval != "month" || view.Subscription == nil || view.Subscription.Source != "system" {
 		t.Fatalf("show is %+v", view)
 	}
-	if diff := cmp.Diff(&pinnedView{Source: "system", SourceID: "ws", Livemode: true}, view.Pinned); diff != "" {
+	if diff := cmp.Diff(&api.PinnedView{Source: "system", SourceID: "ws", Livemode: true}, view.Pinned); diff != "" {
 		t.Errorf("pinned (-want +got):\n%s", diff)
 	}
 	var kinds []string

@@ -121,3 +121,21 @@ func TestDecisionsArePagedNewestFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLedgerKnowsWhenExecutionsWereAdmitted(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.decide(t, allow("w", "a", 1), allow("w", "b", 2), allow("v", "c", 3), stopRunning("w", "unheard", noon))
+	b.complete(t, done("w", "b", schemas.OutcomeFailed), done("w", "tombstone", schemas.OutcomeFailed))
+	got, err := b.Admitted(t.Context(), "w", []string{"a", "b", "c", "unheard", "tombstone", "stranger"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]time.Time{"a": noon.Add(time.Second), "b": noon.Add(2 * time.Second)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("admitted (-want +got):\n%s", diff)
+	}
+	if none, err := b.Admitted(t.Context(), "w", nil); err != nil || len(none) != 0 {
+		t.Errorf("of no executions: %v, %v", none, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,4 +53,34 @@ func leases(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Lea
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[enforcement.Lease])
+}
+
+// admission is when an execution was admitted.
+type admission struct {
+	Execution string
+	At        time.Time
+}
+
+// Admitted is when each of these executions of a workspace was admitted, as far as that
+// is folded.
+func (s *Store) Admitted(ctx context.Context, workspace string, executions []string) (map[string]time.Time, error) {
+	admitted := make(map[string]time.Time, len(executions))
+	if len(executions) == 0 {
+		return admitted, nil
+	}
+	rows, err := s.pool.Query(ctx, `
+		select execution_id, admitted_at from executions
+		where workspace_id = @workspace and execution_id = any(@executions) and admitted_at is not null`,
+		pgx.NamedArgs{"workspace": workspace, "executions": executions})
+	if err != nil {
+		return nil, fmt.Errorf("read starts of executions of workspace %s: %w", workspace, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[admission])
+	if err != nil {
+		return nil, fmt.Errorf("read starts of executions of workspace %s: %w", workspace, err)
+	}
+	for _, a := range found {
+		admitted[a.Execution] = a.At.UTC()
+	}
+	return admitted, nil
 }

@@ -15,7 +15,9 @@
 --
 -- A record is one byte of status, then, but for a tombstone, the numbers:
 --   A            allowed      request 8, snapshot 8, used 5, concurrent 4, peak 4, time 5
---   S F C N      the same, completed: succeeded, failed, canceled, not started
+--                the same and tasks 5, payload 6: the most that its progress told,
+--                each plus 1, 0 nothing
+--   S F C N      the first, completed: succeeded, failed, canceled, not started
 --   s f c n      a tombstone: completed, but never heard of before
 --   D            denied       snapshot 8, reasons 1, used 5, concurrent 4, peak 4, time 5, retry 5
 -- Integers are unsigned, little-endian; time is ms since 2020; reasons is a sum of

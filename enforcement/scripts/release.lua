@@ -25,7 +25,7 @@ for i = 2, #ARGV, 2 do
       back = epoch ~= nil
       if back then units[epoch] = (units[epoch] or 0) + 1 end
     end
-    record = outcome .. string.sub(record, 2)
+    record = outcome .. string.sub(record, 2, 35)
     if where[id] == KEYS[3] then moved[#moved + 1] = id end
   elseif was == '-' then
     record = string.lower(outcome)
