@@ -17,12 +17,15 @@ type Counter struct {
 	UsageEpoch  string
 }
 
-// Usage tells how many executions were counted, as far as that is recorded.
+// Usage tells what was counted, as far as that is recorded.
 type Usage interface {
-	// UsageOf is the count of each counter; one that is not in the result counted none.
+	// UsageOf is each counter's count of executions; one that is not in the result counted none.
 	UsageOf(ctx context.Context, counters []Counter) (map[Counter]int64, error)
-	// UsageIn is the count of every workspace that has one in the epoch.
+	// UsageIn is the count of executions of every workspace that has one in the epoch.
 	UsageIn(ctx context.Context, epoch string) (map[string]int64, error)
+	// FeatureUsage is what every workspace uses of a feature of that kind now, a flow in
+	// its running period.
+	FeatureUsage(ctx context.Context, feature string, kind FeatureKind) (map[string]int64, error)
 }
 
 // When a workspace would be over a limit.
@@ -32,19 +35,24 @@ const (
 	// OverToRunning is with an apply to running periods. Without that, the limit
 	// counts from the next period on, which begins with nothing used.
 	OverToRunning = "to_running"
+	// OverNextPeriod is with an apply to running periods, or else when the next period
+	// begins: what there is of a stock, and what is stored, goes on.
+	OverNextPeriod = "next_period"
 )
 
 // OverLimit is how many workspaces a catalog would put over a limit of a plan:
 // more is used than it allows, and not more than is allowed now.
 type OverLimit struct {
+	// Limit is a limit's name, or "features." and a feature's name.
 	Limit string `json:"limit"`
-	// When is OverAtOnce or OverToRunning.
+	// When is OverAtOnce, OverToRunning or OverNextPeriod.
 	When       string `json:"when"`
 	Workspaces int64  `json:"workspaces"`
 }
 
-// countOverLimit fills in whom the changes would put over the execution quota, the
-// one limit whose use the database knows.
+// countOverLimit fills in whom the changes would put over the execution quota, over what
+// they may store and over what they may have of features: what the database knows the
+// use of.
 func (s *Store) countOverLimit(ctx context.Context, d *Diff, c comparison) error {
 	now, err := databaseNow(ctx, s.pool)
 	if err != nil {
@@ -71,7 +79,7 @@ func (s *Store) countOverLimit(ctx context.Context, d *Diff, c comparison) error
 			change.OverLimit = append(change.OverLimit, OverLimit{schemas.LimitExecutions, OverAtOnce, n})
 		}
 	}
-	return nil
+	return s.countFeaturesOver(ctx, d, c)
 }
 
 // comparison is a catalog beside what is in force.
@@ -102,9 +110,9 @@ type quotaOfRow struct {
 	Quota                  *int64
 }
 
-// notOverridden leaves out the workspaces whose execution quota is not their plan's.
+// notOverridden leaves out the workspaces whose value of the field is not their plan's.
 const notOverridden = `NOT EXISTS (SELECT FROM plan_overrides o WHERE o.workspace_id = w.id
-	AND o.field = 'max_executions' AND (o.expires_at IS NULL OR o.expires_at > now()))`
+	AND o.field = @field AND (o.expires_at IS NULL OR o.expires_at > now()))`
 
 // overToRunning counts by plan.
 func (s *Store) overToRunning(ctx context.Context, changes []PlanChange, c comparison) (map[string]int64, error) {
@@ -116,7 +124,7 @@ func (s *Store) overToRunning(ctx context.Context, changes []PlanChange, c compa
 	}
 	rows, err := s.pool.Query(ctx, `SELECT w.id, s.usage_epoch, s.plan_key, limit_value(s.snapshot, 'max_executions')
 		FROM subscriptions s JOIN workspaces w ON w.active_subscription_id = s.id
-		WHERE s.closed_at IS NULL AND s.period_end > now() AND s.plan_key = ANY(@keys) AND `+notOverridden, pgx.NamedArgs{"keys": keys})
+		WHERE s.closed_at IS NULL AND s.period_end > now() AND s.plan_key = ANY(@keys) AND `+notOverridden, pgx.NamedArgs{"keys": keys, "field": schemas.LimitExecutions})
 	if err != nil {
 		return nil, fmt.Errorf("read running periods: %w", err)
 	}
@@ -169,7 +177,7 @@ func (s *Store) overOnDefault(ctx context.Context, c comparison, now time.Time) 
 		WHERE `+notOverridden+` AND NOT EXISTS (
 			SELECT FROM workspaces known JOIN subscriptions s ON s.id = known.active_subscription_id
 			WHERE known.id = w.id AND s.closed_at IS NULL AND (s.period_end > now() OR s."interval" IS NOT NULL))`,
-		pgx.NamedArgs{"workspaces": over})
+		pgx.NamedArgs{"workspaces": over, "field": schemas.LimitExecutions})
 	if err != nil {
 		return 0, fmt.Errorf("read workspaces on the default plan: %w", err)
 	}

@@ -14,8 +14,10 @@ import (
 
 // recorded is a usage that the test wrote down.
 type recorded struct {
-	of    map[subscriptions.Counter]int64
-	fails error
+	of map[subscriptions.Counter]int64
+	// features maps a feature, of the kind it was written down for, to who uses how much.
+	features map[counted]map[string]int64
+	fails    error
 }
 
 func (r recorded) UsageOf(_ context.Context, counters []subscriptions.Counter) (map[subscriptions.Counter]int64, error) {
@@ -36,6 +38,15 @@ func (r recorded) UsageIn(_ context.Context, epoch string) (map[string]int64, er
 		}
 	}
 	return used, r.fails
+}
+
+type counted struct {
+	feature string
+	kind    subscriptions.FeatureKind
+}
+
+func (r recorded) FeatureUsage(_ context.Context, feature string, kind subscriptions.FeatureKind) (map[string]int64, error) {
+	return r.features[counted{feature, kind}], r.fails
 }
 
 func TestADiffTellsWhomItWouldPutOverTheQuota(t *testing.T) {

@@ -45,8 +45,11 @@ func TestAnExpiredOverrideIsNeverUsed(t *testing.T) {
 			if test.plan != "" {
 				assign(t, s, subscriptions.Assignment{Interval: "year"})
 			}
-			until := now(t, pool).Add(time.Hour)
-			later := until.Add(time.Hour)
+			// Both expire before the default plan's month is over.
+			began := now(t, pool)
+			step := min(time.Hour, subscriptions.CalendarMonth(began).End.Sub(began)/3)
+			until := began.Add(step)
+			later := until.Add(step)
 			override(t, s, subscriptions.OverrideChange{Set: limits{"max_executions": schemas.LimitOf(5)}, Until: &until})
 			override(t, s, subscriptions.OverrideChange{Set: limits{"features.automations": schemas.LimitOf(8)}, Until: &later})
 			until, later = until.Truncate(time.Microsecond), later.Truncate(time.Microsecond)

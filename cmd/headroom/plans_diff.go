@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/headroomhq/headroom/enforcement/ledger"
+	"github.com/headroomhq/headroom/enforcement/usage"
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
@@ -17,7 +18,7 @@ type plansDiffCmd struct {
 // Help says what is counted.
 func (plansDiffCmd) Help() string {
 	return "Nothing is written. It also counts the workspaces that the catalog would put over a limit: those that have used more than the new one allows, " +
-		"and not more than they are allowed now. What is used is known of executions, from the ledger, which is about a second behind."
+		"and not more than they are allowed now. What is used is known of executions, from the ledger, which is about a second behind, of features and of storage."
 }
 
 // Run prints the changes and whom they would put over a limit, or that there are
@@ -28,7 +29,7 @@ func (c *plansDiffCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	return p.withAdmin(ctx, func(a *admin) error {
-		diff, err := a.subscriptions().DiffCatalog(ctx, catalog, ledger.New(a.postgres))
+		diff, err := a.subscriptions().DiffCatalog(ctx, catalog, a.usage())
 		if err != nil {
 			return err
 		}
@@ -51,11 +52,25 @@ func (c *plansDiffCmd) Run(ctx context.Context, p *program) error {
 	})
 }
 
+// countedUsage is what is used of everything that the database counts.
+type countedUsage struct {
+	*ledger.Store
+	*usage.Counters
+}
+
+func (a *admin) usage() subscriptions.Usage {
+	store := a.subscriptions()
+	return countedUsage{ledger.New(a.postgres), usage.New(usage.Options{Pool: a.postgres, Plans: storedPlans{store}, Catalog: store})}
+}
+
 // overText says how many, over what, and when.
 func overText(plan string, over subscriptions.OverLimit) string {
 	when := "at once with --to-running; else the new limit counts from the next period, which begins with nothing used"
-	if over.When == subscriptions.OverAtOnce {
+	switch over.When {
+	case subscriptions.OverAtOnce:
 		when = "at once, as the default plan's terms always do"
+	case subscriptions.OverNextPeriod:
+		when = "at once with --to-running; else from the next period, since what there is goes on"
 	}
 	return fmt.Sprintf("over %s of %s: %s, %s", over.Limit, plan, counted(int(over.Workspaces), "workspace"), when)
 }

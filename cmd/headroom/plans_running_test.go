@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/headroomhq/headroom/enforcement/api"
+	"github.com/headroomhq/headroom/enforcement/usage"
+	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
 	"github.com/headroomhq/headroom/subscriptions"
 )
@@ -113,5 +115,42 @@ func TestDiffCountsTheWorkspacesItWouldPutOverALimit(t *testing.T) {
 	if len(view.OverLimit) != 1 || view.OverLimit[0] != (api.OverLimitView{Limit: "max_executions", Used: 11, Value: 9}) {
 		t.Logf("usage %+v ledger %+v", view.Usage, view.Ledger)
 		t.Errorf("the over-limit report is %+v", view.OverLimit)
+	}
+}
+
+func TestDiffCountsTheWorkspacesItWouldPutOverAFeature(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.must("plans", "apply", demoCatalog)
+	i.must("workspaces", "assign", "paying", "--plan", "free")
+	pool := schematest.Postgres(t)
+	store := subscriptions.NewStore(pool, subscriptions.StoreOptions{})
+	counters := usage.New(usage.Options{Pool: pool, Plans: storedPlans{store}})
+	for _, change := range []usage.Change{
+		{WorkspaceID: "paying", Feature: "automations", Quantity: 5},
+		{WorkspaceID: "stranger", Feature: "automations", Quantity: 4},
+		{WorkspaceID: "paying", Feature: schemas.FeatureStorage, Quantity: 90 << 20},
+	} {
+		if _, err := counters.ConsumeOnce(t.Context(), usage.Once{}, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := i.must("plans", "diff", catalogFile(t, "automations: 5", "automations: 3", "max_storage_mb: 100\n", "max_storage_mb: 50\n"))
+	for _, part := range []string{
+		"over max_storage_mb of free: 1 workspace, at once with --to-running; else from the next period, since what there is goes on",
+		"over features.automations of free: 1 workspace, at once with --to-running; else from the next period",
+		"over features.automations of free: 1 workspace, at once, as the default plan's",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("diff prints no %q:\n%s", part, text)
+		}
+	}
+	var view api.WorkspaceView
+	i.mustJSON(&view, "workspaces", "show", "paying")
+	if f := view.Features["automations"]; f.Used != 5 || f.Remaining == nil || *f.Remaining != 0 || view.Usage.StorageMB != 90 {
+		t.Errorf("show has %+v and %+v", f, view.Usage)
+	}
+	if text := i.must("workspaces", "show", "paying"); !hasLine(text, "feature automations", "5", "plan", "5") || !hasLine(text, "max_storage_mb", "100", "plan", "90") {
+		t.Errorf("show prints:\n%s", text)
 	}
 }

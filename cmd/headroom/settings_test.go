@@ -45,9 +45,9 @@ func TestEachSettingIsDescribedOnce(t *testing.T) {
 		}
 		// The API's URL is refused with a password in it.
 		secret := strings.HasSuffix(s.Name, "_URL") && s.Name != "HEADROOM_STRIPE_API_URL" ||
-			strings.HasSuffix(s.Name, "_SECRETS") || strings.HasSuffix(s.Name, "_KEY")
+			strings.HasSuffix(s.Name, "_SECRETS") || strings.HasSuffix(s.Name, "_KEY") || strings.HasSuffix(s.Name, "_TOKENS")
 		if secret != s.Secret {
-			t.Errorf("%s: a URL may carry a password, and a key is one, but secret is %t", s.Name, s.Secret)
+			t.Errorf("%s: a URL may carry a password, and a key or token is one, but secret is %t", s.Name, s.Secret)
 		}
 	}
 	for _, name := range reservedVariables() {

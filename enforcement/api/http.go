@@ -164,7 +164,11 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // answered with the methods of the path.
 func WithProblems(mux *http.ServeMux, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer recovered(w, r, log)
+		defer func() {
+			if cause := recover(); cause != nil {
+				panicked(w, r, log, cause)
+			}
+		}()
 		if answerUnrouted(mux, w, r) {
 			return
 		}
@@ -172,11 +176,8 @@ func WithProblems(mux *http.ServeMux, log *slog.Logger) http.Handler {
 	})
 }
 
-func recovered(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
-	cause := recover()
-	if cause == nil {
-		return
-	}
+// panicked tells of a panic, unless that is how an answer is aborted.
+func panicked(w http.ResponseWriter, r *http.Request, log *slog.Logger, cause any) {
 	if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
 		panic(cause)
 	}

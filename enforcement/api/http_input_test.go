@@ -208,7 +208,9 @@ func TestABodyThatCannotBeReadIsMalformed(t *testing.T) {
 			}
 		}
 		for _, header := range []map[string]string{
-			{"Content-Type": "application/x-www-form-urlencoded"}, {"Content-Type": ""}, {"Content-Type": "application/json; charset=latin1"},
+			{"Content-Type": "application/x-www-form-urlencoded"},
+			{"Content-Type": ""},
+			{"Content-Type": "application/json; charset=latin1"},
 			{"Content-Encoding": "gzip"},
 		} {
 			q := g.request

@@ -194,8 +194,10 @@ func TestAClaimIsOneTokensInOneWorkspace(t *testing.T) {
 	t.Parallel()
 	claims := api.NewRedisClaims(schematest.RedisCluster(t), "headroom")
 	for i, c := range []api.Claim{
-		{Token: "a", Workspace: "ws_1", Key: "k"}, {Token: "b", Workspace: "ws_1", Key: "k"},
-		{Token: "a", Workspace: "ws_2", Key: "k"}, {Token: "a", Workspace: "ws_1", Key: "l"},
+		{Token: "a", Workspace: "ws_1", Key: "k"},
+		{Token: "b", Workspace: "ws_1", Key: "k"},
+		{Token: "a", Workspace: "ws_2", Key: "k"},
+		{Token: "a", Workspace: "ws_1", Key: "l"},
 	} {
 		c.Fingerprint = strings.Repeat(string(rune('a'+i)), 64)
 		holder, err := claims.Claim(t.Context(), c)

@@ -119,43 +119,75 @@ func planProblems() []ProblemType {
 			"The plan has no room for so many more stored bytes."),
 		decided(enforcement.CodeUnavailable, slugUndecided, "Could not decide", http.StatusServiceUnavailable, soon,
 			"Headroom could not decide in time, and so the execution is refused."),
-		{Slug: slugQuota, Title: "Quota exceeded", Status: tooMany, Name: "QuotaExceeded", Retry: later, Resets: true,
-			When: "The plan includes the feature, and less than was asked for is left of it."},
-		{Slug: slugPolicy, Title: "Not part of the plan", Status: wrong, Name: "PolicyViolation",
-			When: "The plan does not include the feature, no plan knows it, or it is one that is not counted."},
-		{Slug: slugLocked, Title: "Resource is locked", Status: http.StatusLocked, Name: "ResourceLocked",
-			When: "Since a downgrade there are more resources than the plan allows, and this is one of those beyond."},
-		{Slug: slugNotEntitled, Title: "Workspace is not entitled", Status: http.StatusForbidden, Name: "NotEntitled",
-			When: "The workspace was never seen, and HEADROOM_UNKNOWN_WORKSPACE is deny."},
+		{
+			Slug: slugQuota, Title: "Quota exceeded", Status: tooMany, Name: "QuotaExceeded", Retry: later, Resets: true,
+			When: "The plan includes the feature, and less than was asked for is left of it.",
+		},
+		{
+			Slug: slugPolicy, Title: "Not part of the plan", Status: wrong, Name: "PolicyViolation",
+			When: "The plan does not include the feature, no plan knows it, or it is one that is not counted.",
+		},
+		{
+			Slug: slugLocked, Title: "Resource is locked", Status: http.StatusLocked, Name: "ResourceLocked",
+			When: "Since a downgrade there are more resources than the plan allows, and this is one of those beyond.",
+		},
+		{
+			Slug: slugNotEntitled, Title: "Workspace is not entitled", Status: http.StatusForbidden, Name: "NotEntitled",
+			When: "The workspace was never seen, and HEADROOM_UNKNOWN_WORKSPACE is deny.",
+		},
 	}
 }
 
 // requestProblems are those of the request and of Headroom itself.
 func requestProblems() []ProblemType {
 	return []ProblemType{
-		{Slug: slugUnauthorized, Title: "Unauthorized", Status: http.StatusUnauthorized,
-			When: "The request has no bearer token, or one that is not known."},
-		{Slug: slugScope, Title: "Token lacks a scope", Status: http.StatusForbidden,
-			When: "The token is known and may not do this; required_scope is what it lacks."},
-		{Slug: slugNotFound, Title: "No such route", Status: http.StatusNotFound,
-			When: "Nothing is served at this path."},
-		{Slug: slugNotRunning, Title: "Execution is not running", Status: http.StatusNotFound,
-			When: "Progress was reported for an execution that holds no lease: it was never admitted, is over, or its lease ended."},
-		{Slug: slugMethod, Title: "Method not allowed", Status: http.StatusMethodNotAllowed,
-			When: "The path exists and not with this method; the Allow field lists those that do."},
-		{Slug: slugMalformed, Title: "Body cannot be read", Status: http.StatusBadRequest,
-			When: "The body is not one JSON value in UTF-8, or did not arrive."},
-		{Slug: slugInvalid, Title: "Request is wrong", Status: http.StatusUnprocessableEntity,
-			When: "A field of the body, a part of the path, a parameter or a header is wrong, missing or not known; errors lists each."},
-		{Slug: slugMediaType, Title: "Unsupported media type", Status: http.StatusUnsupportedMediaType,
-			When: "The body is not said to be application/json, or it is compressed."},
-		{Slug: slugTooLarge, Title: "Body is too large", Status: http.StatusRequestEntityTooLarge,
-			When: "The body has more than 65,536 bytes."},
-		{Slug: slugKeyReused, Title: "Idempotency key was used for another request", Status: http.StatusUnprocessableEntity,
-			When: "The same Idempotency-Key came with another request in the last 24 hours; nothing was decided."},
-		{Slug: slugUnavailable, Title: "Unavailable", Status: http.StatusServiceUnavailable, Retry: 5 * time.Second,
-			When: "Redis, PostgreSQL or NATS is away, Headroom starts or ends, no catalog was applied, or the answer took too long."},
-		{Slug: slugInternal, Title: "Internal error", Status: http.StatusInternalServerError,
-			When: "Something went wrong inside Headroom; instance is what its log has it under."},
+		{
+			Slug: slugUnauthorized, Title: "Unauthorized", Status: http.StatusUnauthorized,
+			When: "The request has no bearer token, or one that is not known.",
+		},
+		{
+			Slug: slugScope, Title: "Token lacks a scope", Status: http.StatusForbidden,
+			When: "The token is known and may not do this; required_scope is what it lacks.",
+		},
+		{
+			Slug: slugNotFound, Title: "No such route", Status: http.StatusNotFound,
+			When: "Nothing is served at this path.",
+		},
+		{
+			Slug: slugNotRunning, Title: "Execution is not running", Status: http.StatusNotFound,
+			When: "Progress was reported for an execution that holds no lease: it was never admitted, is over, or its lease ended.",
+		},
+		{
+			Slug: slugMethod, Title: "Method not allowed", Status: http.StatusMethodNotAllowed,
+			When: "The path exists and not with this method; the Allow field lists those that do.",
+		},
+		{
+			Slug: slugMalformed, Title: "Body cannot be read", Status: http.StatusBadRequest,
+			When: "The body is not one JSON value in UTF-8, or did not arrive.",
+		},
+		{
+			Slug: slugInvalid, Title: "Request is wrong", Status: http.StatusUnprocessableEntity,
+			When: "A field of the body, a part of the path, a parameter or a header is wrong, missing or not known; errors lists each.",
+		},
+		{
+			Slug: slugMediaType, Title: "Unsupported media type", Status: http.StatusUnsupportedMediaType,
+			When: "The body is not said to be application/json, or it is compressed.",
+		},
+		{
+			Slug: slugTooLarge, Title: "Body is too large", Status: http.StatusRequestEntityTooLarge,
+			When: "The body has more than 65,536 bytes.",
+		},
+		{
+			Slug: slugKeyReused, Title: "Idempotency key was used for another request", Status: http.StatusUnprocessableEntity,
+			When: "The same Idempotency-Key came with another request in the last 24 hours; nothing was decided.",
+		},
+		{
+			Slug: slugUnavailable, Title: "Unavailable", Status: http.StatusServiceUnavailable, Retry: 5 * time.Second,
+			When: "Redis, PostgreSQL or NATS is away, Headroom starts or ends, no catalog was applied, or the answer took too long.",
+		},
+		{
+			Slug: slugInternal, Title: "Internal error", Status: http.StatusInternalServerError,
+			When: "Something went wrong inside Headroom; instance is what its log has it under.",
+		},
 	}
 }

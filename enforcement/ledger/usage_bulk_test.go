@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -10,8 +11,11 @@ import (
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
-// The ledger is what a catalog's diff asks.
-var _ subscriptions.Usage = (*ledger.Store)(nil)
+// The ledger is what a catalog's diff asks about executions.
+var _ interface {
+	UsageOf(ctx context.Context, counters []subscriptions.Counter) (map[subscriptions.Counter]int64, error)
+	UsageIn(ctx context.Context, epoch string) (map[string]int64, error)
+} = (*ledger.Store)(nil)
 
 func TestUsageIsReadForManyCountersAtOnce(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,14 @@ func TestConsumeCountsUpToTheLimit(t *testing.T) {
 		quantity, used int64
 		refused        bool
 	}{
-		{quantity: 0, used: 0}, {quantity: 6, used: 0, refused: true}, {quantity: 3, used: 3}, {quantity: 3, used: 3, refused: true},
-		{quantity: 0, used: 3}, {quantity: 2, used: 5}, {quantity: 0, used: 5}, {quantity: 1, used: 5, refused: true},
+		{quantity: 0, used: 0},
+		{quantity: 6, used: 0, refused: true},
+		{quantity: 3, used: 3},
+		{quantity: 3, used: 3, refused: true},
+		{quantity: 0, used: 3},
+		{quantity: 2, used: 5},
+		{quantity: 0, used: 5},
+		{quantity: 1, used: 5, refused: true},
 		{quantity: math.MaxInt64, used: 5, refused: true},
 	} {
 		balance, err := h.consume(t, of("projects", step.quantity))
@@ -149,6 +155,7 @@ func TestUnlimitedIsCounted(t *testing.T) {
 func TestCountersEndWithoutOverflow(t *testing.T) {
 	t.Parallel()
 	const most = math.MaxInt64
+	pool := schematest.Postgres(t)
 	for name, c := range map[string]struct {
 		limit, used, quantity int64
 		want                  any // nil, or the error to find
@@ -165,8 +172,10 @@ func TestCountersEndWithoutOverflow(t *testing.T) {
 		"a probe of a counter that is at its end": {-1, most, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h, _ := fixedOn(t, schematest.Postgres(t), features{"projects": c.limit})
+			h, _ := fixedOn(t, pool, features{"projects": c.limit})
+			if _, err := pool.Exec(t.Context(), `delete from usage_counters`); err != nil {
+				t.Fatal(err)
+			}
 			if c.used > 0 {
 				_, err := h.pool.Exec(t.Context(), `insert into usage_counters (workspace_id, feature_key, count) values ('w', 'projects', $1)`, c.used)
 				if err != nil {
