@@ -89,6 +89,8 @@ type house struct {
 	nats     *nats.Conn
 	js       jetstream.JetStream
 	topology schemas.Topology
+	// offered is how many instances of the micro-service were started.
+	offered int
 }
 
 // newHouse is a door on services of the test's own.

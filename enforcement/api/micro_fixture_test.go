@@ -87,7 +87,7 @@ func (h *house) serve(set ...func(*api.MicroOptions)) *service {
 	if err != nil {
 		h.Fatal(err)
 	}
-	before := len(h.instances())
+	h.offered++
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &service{house: h, stop: cancel, ended: make(chan error, 1)}
 	go func() { s.ended <- made.Run(ctx) }()
@@ -98,8 +98,13 @@ func (h *house) serve(set ...func(*api.MicroOptions)) *service {
 		}
 	})
 	h.eventually("the service answers", func() bool {
-		all := h.instances()
-		return len(all) == before+1 && all[0].Endpoints != nil && len(all[0].Endpoints) == 7 && len(all[before].Endpoints) == 7
+		whole := 0
+		for _, info := range h.instances() {
+			if len(info.Endpoints) == 7 {
+				whole++
+			}
+		}
+		return whole == h.offered
 	})
 	return s
 }

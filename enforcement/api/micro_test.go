@@ -25,12 +25,13 @@ func TestTheMicroServiceTellsOfItself(t *testing.T) {
 	h := newHouse(t, limits(nil, nil))
 	h.serve()
 	h.serve()
-	all := h.instances()
-	if len(all) != 2 || all[0].ID == all[1].ID {
-		t.Fatalf("%d instances tell of themselves, want 2", len(all))
-	}
+	var all []micro.Info
+	h.eventually("both tell of themselves", func() bool {
+		all = h.instances()
+		return len(all) == 2
+	})
 	info := all[0]
-	if info.Name != "headroom" || info.Version != "1.2.3" || info.Description == "" || info.Metadata["documentation"] == "" {
+	if info.Name != "headroom" || info.Version != "1.2.3" || info.Description == "" || info.Metadata["documentation"] == "" || info.ID == all[1].ID {
 		t.Errorf("info %+v", info)
 	}
 	var subjects []string
@@ -54,17 +55,21 @@ func TestTheMicroServiceTellsOfItself(t *testing.T) {
 		h.request("usage", `{"workspace_id":"ws"}`)
 	}
 	h.request("usage", `{}`)
-	asked, failed, served := 0, 0, int64(0)
-	for _, s := range gather[micro.Stats](h, "$SRV.STATS.headroom") {
-		for _, e := range s.Endpoints {
-			var data struct{ Served, Failed int64 }
-			if err := json.Unmarshal(e.Data, &data); err != nil {
-				t.Fatal(err)
+	var asked, failed, served int
+	h.eventually("all are counted", func() bool {
+		asked, failed, served = 0, 0, 0
+		for _, s := range gather[micro.Stats](h, "$SRV.STATS.headroom") {
+			for _, e := range s.Endpoints {
+				var data struct{ Served int }
+				if err := json.Unmarshal(e.Data, &data); err != nil {
+					t.Fatal(err)
+				}
+				asked, failed, served = asked+e.NumRequests, failed+e.NumErrors, served+data.Served
 			}
-			asked, failed, served = asked+e.NumRequests, failed+e.NumErrors, served+data.Served
 		}
-	}
-	if asked != 21 || failed != 1 || served != 20 {
+		return asked == 21
+	})
+	if failed != 1 || served != 20 {
 		t.Errorf("%d requests, %d wrong, %d served; want 21, 1 and 20", asked, failed, served)
 	}
 }
