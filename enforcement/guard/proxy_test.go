@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -25,6 +26,7 @@ func withoutCancels(t testing.TB, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	over, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -32,20 +34,23 @@ func withoutCancels(t testing.TB, address string) string {
 			if err != nil {
 				return
 			}
-			all.Go(func() { forward(client, server) })
+			all.Go(func() { forward(over, client, server) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
+		end()
 		all.Wait()
 	})
 	u.Host = listener.Addr().String()
 	return u.String()
 }
 
-// forward passes everything on but a request to cancel.
-func forward(client net.Conn, server string) {
+// forward passes everything on but a request to cancel, at most until the test is over.
+func forward(over context.Context, client net.Conn, server string) {
 	defer client.Close()
+	hangUp := context.AfterFunc(over, func() { _ = client.Close() })
+	defer hangUp()
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(client, head); err != nil {
 		return
@@ -58,6 +63,8 @@ func forward(client net.Conn, server string) {
 		return
 	}
 	defer behind.Close()
+	hangUpBehind := context.AfterFunc(over, func() { _ = behind.Close() })
+	defer hangUpBehind()
 	if _, err := behind.Write(head); err != nil {
 		return
 	}
