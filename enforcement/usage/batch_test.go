@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,4 +119,28 @@ func TestBatchesInAnyOrderNeverWaitForEachOther(t *testing.T) {
 	if n := h.count(t, `select sum(count)::bigint from usage_counters`); n != 360 {
 		t.Errorf("%d units, want 360", n)
 	}
+}
+
+// The batch that comes first waits for the seats. If it took them before the projects, as
+// it was asked, it would then wait for the second one, which waits for the seats.
+func TestABatchTakesItsRowsInTheOrderOfTheirKeys(t *testing.T) {
+	t.Parallel()
+	h := open(t, plan("free", features{"projects": 100, "seats": 100}))
+	h.must(t, of("projects", 1))
+	h.must(t, of("seats", 1))
+	let := h.hold(t, "seats")
+	var wait sync.WaitGroup
+	for i, changes := range [][]usage.Change{{of("seats", 1), of("projects", 1)}, {of("projects", 1), of("seats", 1)}} {
+		wait.Go(func() {
+			err := h.in(t, func(tx pgx.Tx) error { _, err := h.ConsumeAll(t.Context(), tx, changes); return err })
+			if err != nil {
+				t.Errorf("batch %d: %v", i, err)
+			}
+		})
+		until(t, "the batch to wait", h.blocked(t, int64(i+1)))
+	}
+	let()
+	wait.Wait()
+	h.wantUsed(t, "projects", 3)
+	h.wantUsed(t, "seats", 3)
 }

@@ -50,7 +50,9 @@ func (catalog) Features(context.Context) (map[string]subscriptions.FeatureKind, 
 // house is Counters with all that they stand on.
 type house struct {
 	*usage.Counters
-	pool  *pgxpool.Pool
+	pool *pgxpool.Pool
+	// side is for who looks while all connections of the pool may be waiting.
+	side  *pgxpool.Pool
 	store *subscriptions.Store
 	plans kinded
 }
@@ -82,7 +84,7 @@ func poolOf(t testing.TB, address string, connections int32) *pgxpool.Pool {
 // that need them.
 func openOn(t testing.TB, pool, plansFrom *pgxpool.Pool, plans ...subscriptions.Plan) *house {
 	t.Helper()
-	h := &house{pool: pool, store: subscriptions.NewStore(plansFrom, subscriptions.StoreOptions{})}
+	h := &house{pool: pool, side: plansFrom, store: subscriptions.NewStore(plansFrom, subscriptions.StoreOptions{})}
 	h.plans = kinded{subscriptions.NewCache(h.store.PlanInfo, subscriptions.CacheOptions{})}
 	h.Counters = usage.New(usage.Options{Pool: pool, Plans: h.plans, Catalog: catalog{}, Log: schematest.Logger(t)})
 	if len(plans) > 0 {

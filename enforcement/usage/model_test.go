@@ -185,6 +185,19 @@ func same(t *testing.T, h *house, m *model, what string) {
 	if got != want {
 		t.Fatalf("%s:\n got %s\nwant %s", what, got, want)
 	}
+	probes := make([]usage.Change, len(m.resources))
+	for i, r := range m.resources {
+		probes[i] = usage.Change{WorkspaceID: "w", Feature: "projects", ResourceID: r.id}
+	}
+	verdicts, err := h.Check(t.Context(), probes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range verdicts {
+		if locked := errors.As(v.Err, new(*usage.ResourceLocked)); locked != m.locked(probes[i].ResourceID) {
+			t.Fatalf("%s: %s is checked as locked: %v", what, probes[i].ResourceID, locked)
+		}
+	}
 }
 
 func FuzzCountersDoAsTheModel(f *testing.F) {

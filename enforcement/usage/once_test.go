@@ -144,7 +144,7 @@ func TestRequestsWithOneKeyAtOnceCountOnce(t *testing.T) {
 // hold locks a counter's row until the returned function is called.
 func (h *house) hold(t *testing.T, feature string) (let func()) {
 	t.Helper()
-	tx, err := h.pool.Begin(t.Context())
+	tx, err := h.side.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,13 @@ func until(t testing.TB, what string, is func() bool) {
 // blocked reports whether so many statements wait for a lock.
 func (h *house) blocked(t testing.TB, n int64) func() bool {
 	return func() bool {
-		return h.count(t, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) == n
+		var waiting int64
+		err := h.side.QueryRow(t.Context(), `select count(*) from pg_stat_activity
+			where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waiting)
+		if err != nil {
+			t.Error(err)
+		}
+		return waiting == n
 	}
 }
 

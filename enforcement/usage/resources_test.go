@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,16 +275,16 @@ func TestReleasesOfOneResourceAtOnceGiveBackOnce(t *testing.T) {
 	three.Quantity = 3
 	h.must(t, three)
 	h.must(t, project(2))
-	each(t, 20, func(i int) error {
-		if i%4 == 0 {
-			_, err := h.consume(t, project(2))
-			return err
-		}
-		h.release(t, three)
-		return nil
-	})
-	h.wantUsed(t, "projects", 6)
-	if n := h.count(t, `select sum(quantity)::bigint from usage_resources`); n != 6 {
-		t.Errorf("the resources have %d, want 6", n)
+	let := h.hold(t, "projects")
+	var wait sync.WaitGroup
+	for _, c := range []usage.Change{three, three, project(2)} {
+		wait.Go(func() { h.release(t, c) })
+	}
+	until(t, "all three to wait for the counter", h.blocked(t, 3))
+	let()
+	wait.Wait()
+	h.wantUsed(t, "projects", 0)
+	if n := h.count(t, `select count(*) from usage_resources`); n != 0 {
+		t.Errorf("%d resources are left, want none", n)
 	}
 }

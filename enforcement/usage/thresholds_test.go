@@ -95,6 +95,7 @@ func TestThresholdsAreToldOnceForAPeriodAndALimit(t *testing.T) {
 
 func TestThresholdsOfOddLimits(t *testing.T) {
 	t.Parallel()
+	pool := schematest.Postgres(t)
 	for limit, want := range map[int64]map[int64]string{
 		-1:            {math.MaxInt64: ""},
 		1:             {1: "projects 80% (1/1), projects 100% (1/1)"},
@@ -104,7 +105,10 @@ func TestThresholdsOfOddLimits(t *testing.T) {
 	} {
 		for used, told := range want {
 			t.Run(fmt.Sprintf("%d of %d", used, limit), func(t *testing.T) {
-				h, _ := fixedOn(t, schematest.Postgres(t), features{"projects": limit})
+				h, _ := fixedOn(t, pool, features{"projects": limit})
+				if _, err := pool.Exec(t.Context(), `delete from usage_counters; delete from usage_thresholds; delete from outbox`); err != nil {
+					t.Fatal(err)
+				}
 				h.must(t, of("projects", used))
 				if got := h.told(t); got != told {
 					t.Errorf("told %q, want %q", got, told)
