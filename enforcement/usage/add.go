@@ -83,21 +83,32 @@ const tellAdded = `
 
 const (
 	addLoose      = addGuarded + tellAdded + `false FROM asked LEFT JOIN written w ON true`
-	addRegistered = addGuarded + noteResources + tellAdded + `coalesce(` + isLocked + `, false) FROM asked LEFT JOIN written w ON true`
+	addRegistered = addGuarded + noteResources + tellAdded + `coalesce(` + isLocked + `, false) FROM asked
+		CROSS JOIN (SELECT @workspace::text AS workspace_id, @feature::text AS feature_key,
+			@resource::text AS resource_id, @limit::bigint AS limit_value) AS a
+		LEFT JOIN written w ON true`
 )
 
-// isLocked is whether the named resource is beyond the limit: NULL where it is not
+// isLocked is whether the resource that a names is beyond the limit: NULL where it is not
 // registered. Nothing is locked where no more is used than allowed, and then nothing is
-// added up.
-const isLocked = `CASE WHEN asked.seen > @limit::bigint THEN (
-		SELECT asked.seen - asked.registered + ` + unitsThrough + ` > @limit::bigint FROM usage_resources r
-		WHERE r.workspace_id = @workspace::text AND r.feature_key = @feature::text AND r.resource_id = @resource::text) END`
-
-// unitsThrough are the units of the resources up to r, in the order in which they
-// stay unlocked.
-const unitsThrough = `(SELECT sum(q.quantity) FROM usage_resources q
-			WHERE q.workspace_id = r.workspace_id AND q.feature_key = r.feature_key
-				AND (q.keep_rank, q.created_at, q.resource_id) <= (r.keep_rank, r.created_at, r.resource_id))`
+// added up. Else the units up to the resource are, or those after it, whichever can be
+// told from fewer rows: a row has a unit at least. Both begin at the resource, for
+// a row value that only ends a scan of the index does not end it early.
+const isLocked = `CASE WHEN asked.seen > a.limit_value THEN (
+		SELECT CASE WHEN a.limit_value < asked.seen - a.limit_value THEN
+			asked.seen - asked.registered + (SELECT sum(upto.quantity) FROM (
+				SELECT q.quantity FROM usage_resources q
+				WHERE q.workspace_id = r.workspace_id AND q.feature_key = r.feature_key
+					AND (q.keep_rank, q.created_at, q.resource_id) <= (r.keep_rank, r.created_at, r.resource_id)
+				ORDER BY q.keep_rank DESC, q.created_at DESC, q.resource_id DESC LIMIT a.limit_value + 1) AS upto) > a.limit_value
+		ELSE
+			(SELECT coalesce(sum(after.quantity), 0) FROM (
+				SELECT q.quantity FROM usage_resources q
+				WHERE q.workspace_id = r.workspace_id AND q.feature_key = r.feature_key
+					AND (q.keep_rank, q.created_at, q.resource_id) > (r.keep_rank, r.created_at, r.resource_id)
+				ORDER BY q.keep_rank, q.created_at, q.resource_id LIMIT asked.seen - a.limit_value) AS after) < asked.seen - a.limit_value
+		END FROM usage_resources r
+		WHERE r.workspace_id = a.workspace_id AND r.feature_key = a.feature_key AND r.resource_id = a.resource_id) END`
 
 // add makes an addition where the terms are current and leave room for all of it.
 func (c *Counters) add(ctx context.Context, tx pgx.Tx, t terms, a addition) (added, error) {

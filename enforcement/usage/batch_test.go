@@ -69,7 +69,7 @@ func TestABatchThatIsOvertakenTakesItsPartBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer tx.Rollback(context.Background())
+			defer tx.Rollback(context.WithoutCancel(t.Context()))
 			if _, err := h.Consume(t.Context(), tx, of("seats", 1)); err != nil {
 				t.Fatal(err)
 			}

@@ -24,8 +24,14 @@ func TestConsumeCountsUpToTheLimit(t *testing.T) {
 		quantity, used int64
 		refused        bool
 	}{
-		{quantity: 0, used: 0}, {quantity: 6, used: 0, refused: true}, {quantity: 3, used: 3}, {quantity: 3, used: 3, refused: true},
-		{quantity: 0, used: 3}, {quantity: 2, used: 5}, {quantity: 0, used: 5}, {quantity: 1, used: 5, refused: true},
+		{quantity: 0, used: 0},
+		{quantity: 6, used: 0, refused: true},
+		{quantity: 3, used: 3},
+		{quantity: 3, used: 3, refused: true},
+		{quantity: 0, used: 3},
+		{quantity: 2, used: 5},
+		{quantity: 0, used: 5},
+		{quantity: 1, used: 5, refused: true},
 		{quantity: math.MaxInt64, used: 5, refused: true},
 	} {
 		balance, err := h.consume(t, of("projects", step.quantity))

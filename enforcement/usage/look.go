@@ -29,9 +29,7 @@ const lookAt = `
 	SELECT a.place, p.revision <= a.revision AND NOT EXISTS (
 			SELECT FROM plan_revisions WHERE is_default AND revision > a.default_revision),
 		p.revision, asked.seen,
-		coalesce(CASE WHEN asked.seen > a.limit_value THEN (
-			SELECT asked.seen - asked.registered + ` + unitsThrough + ` > a.limit_value FROM usage_resources r
-			WHERE r.workspace_id = a.workspace_id AND r.feature_key = a.feature_key AND r.resource_id = a.resource_id) END, false)
+		coalesce(` + isLocked + `, false)
 	FROM unnest(@workspaces::text[], @features::text[], @epochs::text[], @resources::text[],
 			@limits::bigint[], @revisions::bigint[], @defaults::bigint[])
 		WITH ORDINALITY AS a (workspace_id, feature_key, usage_epoch, resource_id, limit_value, revision, default_revision, place)

@@ -148,7 +148,7 @@ func (h *house) hold(t *testing.T, feature string) (let func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) })
 	if _, err := tx.Exec(t.Context(), `select from usage_counters where workspace_id = 'w' and feature_key = $1 for update`, feature); err != nil {
 		t.Fatal(err)
 	}

@@ -189,7 +189,7 @@ func TestOtherIsolationLevelsFailInsteadOfExceeding(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(func() { tx.Rollback(context.Background()) })
+				t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) })
 				return tx
 			}
 			tx := begin()

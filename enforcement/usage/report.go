@@ -30,6 +30,12 @@ type counted struct {
 	Used, Registered int64
 }
 
+// tally is how many there are of a feature, or in a workspace.
+type tally struct {
+	Of string
+	N  int64
+}
+
 // Features tells of every feature of the plan, of storage, of what is used
 // though the plan does not include it, and of all others that the catalog knows.
 func (c *Counters) Features(ctx context.Context, plan subscriptions.PlanInfo) (map[string]Feature, error) {
@@ -115,14 +121,12 @@ func (c *Counters) lockedOf(ctx context.Context, over []terms, loose []int64) (m
 	if err != nil {
 		return nil, fmt.Errorf("count locked resources of workspace %s: %w", over[0].workspace, err)
 	}
-	var feature string
-	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&feature, &n}, func() error {
-		locked[feature] = n
-		return nil
-	})
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tally])
 	if err != nil {
 		return nil, fmt.Errorf("count locked resources of workspace %s: %w", over[0].workspace, err)
+	}
+	for _, f := range found {
+		locked[f.Of] = f.N
 	}
 	return locked, nil
 }
@@ -144,15 +148,13 @@ func (c *Counters) FeatureUsage(ctx context.Context, feature string, kind subscr
 	if err != nil {
 		return nil, fmt.Errorf("read usage of feature %s: %w", feature, err)
 	}
-	used := make(map[string]int64)
-	var workspace string
-	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&workspace, &n}, func() error {
-		used[workspace] = n
-		return nil
-	})
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tally])
 	if err != nil {
 		return nil, fmt.Errorf("read usage of feature %s: %w", feature, err)
+	}
+	used := make(map[string]int64, len(found))
+	for _, f := range found {
+		used[f.Of] = f.N
 	}
 	return used, nil
 }

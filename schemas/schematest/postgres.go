@@ -85,9 +85,21 @@ func PostgresURL(t testing.TB) string {
 // pause, with an empty database that is migrated. It costs a second or two.
 func PostgresServer(t testing.TB) *devstack.Postgres {
 	t.Helper()
+	return postgresServer(t, devstack.PostgresOptions{})
+}
+
+// DurablePostgresServer is a PostgresServer whose commits wait for the disk, as those of
+// an installation do: what a benchmark of commits is measured on.
+func DurablePostgresServer(t testing.TB) *devstack.Postgres {
+	t.Helper()
+	return postgresServer(t, devstack.PostgresOptions{Durable: true})
+}
+
+func postgresServer(t testing.TB, options devstack.PostgresOptions) *devstack.Postgres {
+	t.Helper()
 	ctx, cancel := bounded(t)
 	defer cancel()
-	started, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{})
+	started, err := devstack.StartPostgres(ctx, options)
 	if err != nil {
 		t.Fatalf("no PostgreSQL for the test: %v", err)
 	}
