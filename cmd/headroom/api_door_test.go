@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/headroomhq/headroom/enforcement/api"
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
@@ -42,8 +43,8 @@ func TestWhatIsNotServedIsAProblem(t *testing.T) {
 		method, path, _ := strings.Cut(line, " ")
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
-		var p api.Problem
-		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil || answer.Code != want.status || p.Type != api.ProblemBase+want.slug {
+		var p problems.Problem
+		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil || answer.Code != want.status || p.Type != problems.Base+want.slug {
 			t.Errorf("%s answers %d %s, want %s", line, answer.Code, answer.Body, want.slug)
 		}
 		if want.status == http.StatusServiceUnavailable && answer.Header().Get("Retry-After") == "" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/headroomhq/headroom/enforcement"
-	"github.com/headroomhq/headroom/enforcement/api"
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 )
 
@@ -39,7 +39,7 @@ func TestAGeneratedClient(t *testing.T) {
 	}
 	denying(refused(enforcement.CodeExecutionQuota, 100, 100, "All are used."), 0)(a)
 	p := admit("ex_2").ApplicationproblemJSON429
-	if p == nil || p.Type != api.ProblemBase+"plan-execution-limit-reached" || p.Code == nil || *p.Code != 9001 || *p.LimitValue != 100 {
+	if p == nil || p.Type != problems.Base+"plan-execution-limit-reached" || p.Code == nil || *p.Code != 9001 || *p.LimitValue != 100 {
 		t.Errorf("denied: %+v", p)
 	}
 	balance, err := client.ConsumeFeatureWithResponse(t.Context(), "ws_1", "automations", nil, Change{Quantity: new(int64(2))})

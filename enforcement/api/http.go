@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/headroomhq/headroom/enforcement/problems"
 )
 
 const (
@@ -44,7 +46,7 @@ type Options struct {
 //	request ─► token, scope ─► path, query, key ─► body, held against the document ─┐
 //	                                                                                ▼
 //	  201, 200, 202 ◄─ a decision, a balance, a view ◄── Executions, Counters, Reader, Invalidator
-//	  problem+json  ◄─ ProblemOf(err), ProblemOfDecision(d)
+//	  problem+json  ◄─ problemOf(err), problems.OfDecision(d)
 //
 // The mux and the OpenAPI document are made from one table (routes), and a body is
 // checked against its schema in the document: the two cannot differ. Schemas and
@@ -136,22 +138,33 @@ func (h *HTTP) serve(route route, body *bodyCheck) http.Handler {
 // fail answers with the problem that the error is, and logs what a client cannot mend.
 func (h *HTTP) fail(w http.ResponseWriter, r *http.Request, err error) {
 	instance := "urn:uuid:" + newID()
-	p := ProblemOf(err, instance)
+	p := problemOf(err, instance)
 	switch {
 	case errors.Is(r.Context().Err(), context.Canceled): // the client hung up: its business
-	case p.slug() == slugInternal:
+	case p.Slug() == problems.Internal:
 		h.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "instance", instance, "error", err)
-	case p.slug() == slugUnavailable:
+	case p.Slug() == problems.Unavailable:
 		h.log.Warn("request could not be served", "method", r.Method, "path", r.URL.Path, "instance", instance, "error", causeOf(p, err))
 	default:
-		h.log.Debug("request refused", "method", r.Method, "path", r.URL.Path, "instance", p.Instance, "problem", p.slug(), "error", err)
+		h.log.Debug("request refused", "method", r.Method, "path", r.URL.Path, "instance", p.Instance, "problem", p.Slug(), "error", err)
 	}
-	p.write(w, h.now())
+	p.Write(w, h.now())
 }
 
-func causeOf(p *Problem, err error) error {
-	if p.cause != nil {
-		return p.cause
+// problemOf is problems.Of, and knows what only a door can tell.
+func problemOf(err error, instance string) *problems.Problem {
+	if !errors.Is(err, ErrRecorded) {
+		return problems.Of(err, instance)
+	}
+	p := problems.New(problems.Unavailable,
+		"the completion is recorded and will be applied as soon as Redis is back; asking again is harmless").Because(err)
+	p.Instance = instance
+	return p
+}
+
+func causeOf(p *problems.Problem, err error) error {
+	if cause := errors.Unwrap(p); cause != nil {
+		return cause
 	}
 	return err
 }
@@ -181,16 +194,16 @@ func panicked(w http.ResponseWriter, r *http.Request, log *slog.Logger, cause an
 	if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
 		panic(cause)
 	}
-	p := problemOf(fmt.Errorf("panic: %v", cause)).occurred()
+	p := problems.Of(fmt.Errorf("panic: %v", cause), "").Occurred()
 	log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "instance", p.Instance,
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-	p.write(w, time.Time{})
+	p.Write(w, time.Time{})
 }
 
 // Unavailable answers every request with the problem of that kind, for a server that
 // does not serve yet.
 func Unavailable(detail string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		problem(slugUnavailable, detail).occurred().write(w, time.Time{})
+		problems.New(problems.Unavailable, detail).Occurred().Write(w, time.Time{})
 	})
 }

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,14 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/enforcement/ledger"
 	"github.com/headroomhq/headroom/enforcement/usage"
 	"github.com/headroomhq/headroom/schemas"
-	"github.com/headroomhq/headroom/subscriptions"
 )
 
 func TestAnAllowedExecutionIsTheDecision(t *testing.T) {
@@ -147,53 +144,6 @@ func TestThePagesOfTheRecordLinkOn(t *testing.T) {
 	}
 	if seen != len(all) {
 		t.Errorf("saw %d decisions of %d", seen, len(all))
-	}
-}
-
-// TestErrorsAreToldByWhatToDo holds ProblemOf, which the micro-service uses as well.
-func TestErrorsAreToldByWhatToDo(t *testing.T) {
-	t.Parallel()
-	wrapped := func(err error) error { return errors.Join(errors.New("step"), err) }
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{&usage.InvalidArgument{Field: "quantity", Detail: "is wrong"}, "invalid-request"},
-		{&usage.QuotaExceeded{Feature: "a"}, "quota-exceeded"},
-		{&usage.QuotaExceeded{Feature: schemas.FeatureStorage}, "plan-storage-limit-reached"},
-		{&usage.PolicyViolation{Unknown: true}, "policy-violation"},
-		{&usage.ResourceLocked{}, "resource-locked"},
-		{&usage.KeyReused{}, "idempotency-key-reused"},
-		{usage.ErrUnavailable, "unavailable"},
-		{enforcement.ErrUnavailable, "unavailable"},
-		{enforcement.ErrStale, "unavailable"},
-		{errors.Join(enforcement.ErrUnavailable, api.ErrBusy), "unavailable"},
-		{api.ErrRecorded, "unavailable"},
-		{subscriptions.ErrStalePlan, "unavailable"},
-		{subscriptions.ErrPeriodNotStarted, "unavailable"},
-		{subscriptions.ErrNoDefaultPlan, "unavailable"},
-		{subscriptions.ErrNotEntitled, "not-entitled"},
-		{&pgconn.PgError{Code: "57P01"}, "unavailable"},
-		{&pgconn.PgError{Code: "23505"}, "internal-error"},
-		{&net.OpError{Op: "dial", Err: errors.New("refused")}, "unavailable"},
-		{errors.New("secret cause"), "internal-error"},
-	} {
-		p := api.ProblemOf(wrapped(c.err), "urn:x")
-		if got := strings.TrimPrefix(p.Type, api.ProblemBase); got != c.want || p.Instance != "urn:x" {
-			t.Errorf("%v: got %s, instance %s; want %s", c.err, got, p.Instance, c.want)
-		}
-		if !errors.Is(p, c.err) {
-			t.Errorf("%v is not in the chain of its problem", c.err)
-		}
-		if again := api.ProblemOf(wrapped(p), "urn:y"); again.Type != p.Type || again.Instance != "urn:x" {
-			t.Errorf("%v: told again it is %s of %s", c.err, again.Type, again.Instance)
-		}
-		if strings.Contains(p.Detail, "secret cause") {
-			t.Errorf("the cause shows: %s", p.Detail)
-		}
-	}
-	if p := api.ProblemOfDecision(allowed(enforcement.Request{})); p != nil {
-		t.Errorf("a decision that allows is %v", p)
 	}
 }
 

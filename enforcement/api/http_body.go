@@ -14,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -33,21 +34,21 @@ func (b *bodyCheck) read(raw []byte) ([]byte, error) {
 	}
 	switch {
 	case len(raw) == 0:
-		return nil, problem(slugMalformed, "the body is empty; send a JSON object")
+		return nil, problems.New(problems.Malformed, "the body is empty; send a JSON object")
 	case !utf8.Valid(raw):
-		return nil, problem(slugMalformed, "the body is not UTF-8")
+		return nil, problems.New(problems.Malformed, "the body is not UTF-8")
 	case !json.Valid(raw):
-		return nil, problem(slugMalformed, fmt.Sprintf("the body is not one JSON value: %v", json.Unmarshal(raw, new(json.RawMessage))))
+		return nil, problems.New(problems.Malformed, fmt.Sprintf("the body is not one JSON value: %v", json.Unmarshal(raw, new(json.RawMessage))))
 	}
 	t := &tree{decoder: json.NewDecoder(bytes.NewReader(raw))}
 	t.decoder.UseNumber()
 	value, err := t.value("")
 	if err != nil {
-		return nil, problem(slugMalformed, "the body cannot be read").because(err)
+		return nil, problems.New(problems.Malformed, "the body cannot be read").Because(err)
 	}
 	faults := append(t.twice, b.check(b.schema, value, "")...)
 	if len(faults) > 0 {
-		return nil, invalid(faults...)
+		return nil, problems.InvalidRequest(faults...)
 	}
 	return encoded(value)
 }
@@ -56,7 +57,7 @@ func (b *bodyCheck) read(raw []byte) ([]byte, error) {
 // which of the two counts would be up to each reader.
 type tree struct {
 	decoder *json.Decoder
-	twice   []FieldFault
+	twice   []problems.FieldFault
 }
 
 func (t *tree) value(path string) (any, error) {
@@ -85,7 +86,7 @@ func (t *tree) object(path string) (any, error) {
 		}
 		name, _ := token.(string) // nothing else may stand there
 		if _, there := members[name]; there {
-			t.twice = append(t.twice, FieldFault{Field: within(path, name), Detail: "stands there twice"})
+			t.twice = append(t.twice, problems.FieldFault{Field: within(path, name), Detail: "stands there twice"})
 		}
 		if members[name], err = t.value(within(path, name)); err != nil {
 			return nil, err
@@ -134,16 +135,16 @@ func wholeNumber(number json.Number) any {
 }
 
 // check lists what the schema does not allow of a value.
-func (b *bodyCheck) check(s *huma.Schema, value any, path string) []FieldFault {
+func (b *bodyCheck) check(s *huma.Schema, value any, path string) []problems.FieldFault {
 	for s.Ref != "" {
 		s = b.registry.SchemaFromRef(s.Ref)
 	}
-	fault := func(format string, args ...any) []FieldFault {
+	fault := func(format string, args ...any) []problems.FieldFault {
 		field := path
 		if field == "" {
 			field = "body"
 		}
-		return []FieldFault{{Field: field, Detail: fmt.Sprintf(format, args...)}}
+		return []problems.FieldFault{{Field: field, Detail: fmt.Sprintf(format, args...)}}
 	}
 	switch s.Type {
 	case huma.TypeObject:
@@ -191,8 +192,8 @@ func bound(stated *float64, otherwise int64) int64 {
 	return int64(*stated)
 }
 
-func (b *bodyCheck) checkMembers(s *huma.Schema, members map[string]any, path string) []FieldFault {
-	var faults []FieldFault
+func (b *bodyCheck) checkMembers(s *huma.Schema, members map[string]any, path string) []problems.FieldFault {
+	var faults []problems.FieldFault
 	names := make([]string, 0, len(members))
 	for name := range members {
 		names = append(names, name)
@@ -201,24 +202,24 @@ func (b *bodyCheck) checkMembers(s *huma.Schema, members map[string]any, path st
 	for _, name := range names {
 		inner, known := s.Properties[name]
 		if !known {
-			faults = append(faults, FieldFault{Field: within(path, name), Detail: "is not a field of this request"})
+			faults = append(faults, problems.FieldFault{Field: within(path, name), Detail: "is not a field of this request"})
 			continue
 		}
 		faults = append(faults, b.check(inner, members[name], within(path, name))...)
 	}
 	for _, name := range s.Required {
 		if _, there := members[name]; !there {
-			faults = append(faults, FieldFault{Field: within(path, name), Detail: "is missing"})
+			faults = append(faults, problems.FieldFault{Field: within(path, name), Detail: "is missing"})
 		}
 	}
 	return faults
 }
 
-func (b *bodyCheck) checkElements(s *huma.Schema, elements []any, path string, fault func(string, ...any) []FieldFault) []FieldFault {
+func (b *bodyCheck) checkElements(s *huma.Schema, elements []any, path string, fault func(string, ...any) []problems.FieldFault) []problems.FieldFault {
 	if s.MinItems != nil && len(elements) < *s.MinItems || s.MaxItems != nil && len(elements) > *s.MaxItems {
 		return fault("must have %s elements", between(s.MinItems, s.MaxItems))
 	}
-	var faults []FieldFault
+	var faults []problems.FieldFault
 	for i, element := range elements {
 		faults = append(faults, b.check(s.Items, element, path+"["+strconv.Itoa(i)+"]")...)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -53,10 +54,10 @@ func (c *exchange) feature() string   { return c.request.PathValue(inFeature) }
 // read checks the path, the query, the key and then the body: all the faults of the
 // first three together.
 func (c *exchange) read(w http.ResponseWriter, body *bodyCheck) error {
-	var faults []FieldFault
+	var faults []problems.FieldFault
 	for _, name := range c.route.pathNames() {
 		if !schemas.ValidID(c.request.PathValue(name)) {
-			faults = append(faults, FieldFault{Field: name, Detail: idRule})
+			faults = append(faults, problems.FieldFault{Field: name, Detail: idRule})
 		}
 	}
 	faults = append(faults, c.readQuery()...)
@@ -68,18 +69,18 @@ func (c *exchange) read(w http.ResponseWriter, body *bodyCheck) error {
 		}
 	}
 	if len(faults) > 0 {
-		return invalid(faults...)
+		return problems.InvalidRequest(faults...)
 	}
 	return c.readBody(w, body)
 }
 
-func (c *exchange) readQuery() []FieldFault {
+func (c *exchange) readQuery() []problems.FieldFault {
 	query, err := url.ParseQuery(c.request.URL.RawQuery)
 	if err != nil {
-		return []FieldFault{{Field: "query", Detail: "cannot be read: " + err.Error()}}
+		return []problems.FieldFault{{Field: "query", Detail: "cannot be read: " + err.Error()}}
 	}
 	c.query = query
-	var faults []FieldFault
+	var faults []problems.FieldFault
 	names := make([]string, 0, len(query))
 	for name := range query {
 		names = append(names, name)
@@ -89,12 +90,12 @@ func (c *exchange) readQuery() []FieldFault {
 		i := slices.IndexFunc(c.route.query, func(p parameter) bool { return p.name == name })
 		switch {
 		case i < 0:
-			faults = append(faults, FieldFault{Field: name, Detail: "is no parameter of this route"})
+			faults = append(faults, problems.FieldFault{Field: name, Detail: "is no parameter of this route"})
 		case len(query[name]) > 1:
-			faults = append(faults, FieldFault{Field: name, Detail: "must be given once"})
+			faults = append(faults, problems.FieldFault{Field: name, Detail: "must be given once"})
 		default:
 			if detail := c.route.query[i].check(query.Get(name)); detail != "" {
-				faults = append(faults, FieldFault{Field: name, Detail: detail})
+				faults = append(faults, problems.FieldFault{Field: name, Detail: detail})
 			}
 		}
 	}
@@ -117,9 +118,9 @@ func (c *exchange) readBody(w http.ResponseWriter, check *bodyCheck) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return problem(slugTooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
+		return problems.New(problems.TooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
 	case err != nil:
-		return problem(slugMalformed, "the body did not arrive as a whole").because(err)
+		return problems.New(problems.Malformed, "the body did not arrive as a whole").Because(err)
 	case len(raw) > 0:
 		if p := mediaType(c.request.Header); p != nil {
 			return p
@@ -129,14 +130,14 @@ func (c *exchange) readBody(w http.ResponseWriter, check *bodyCheck) error {
 	return err
 }
 
-func mediaType(h http.Header) *Problem {
+func mediaType(h http.Header) *problems.Problem {
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return problem(slugMediaType, "a body must not be compressed: leave Content-Encoding out")
+		return problems.New(problems.MediaType, "a body must not be compressed: leave Content-Encoding out")
 	}
 	kind, parameters, err := mime.ParseMediaType(h.Get("Content-Type"))
 	charset := parameters["charset"]
 	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return problem(slugMediaType, "a body must be sent with Content-Type: application/json, in UTF-8")
+		return problems.New(problems.MediaType, "a body must be sent with Content-Type: application/json, in UTF-8")
 	}
 	return nil
 }

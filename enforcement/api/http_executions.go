@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headroomhq/headroom/enforcement"
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -55,7 +56,7 @@ func executionRoutes() []route {
 			summary:     "Ask for an execution to be admitted",
 			description: "The decision, if it allows. It is on the decisions stream as well, and so is one that denies. With an Idempotency-Key the request is the same event each time, and gets the same decision.",
 			body:        typeOf[admitBody](), answer: typeOf[schemas.DecisionMade](), status: http.StatusCreated, limited: true,
-			problems: []string{slugExecutions, slugConcurrency, slugRate, slugPayload, slugUndecided, slugNotEntitled},
+			problems: []string{problems.Executions, problems.Concurrency, problems.Rate, problems.Payload, problems.Undecided, problems.NotEntitled},
 			serve:    admitExecution,
 		},
 		{
@@ -63,7 +64,7 @@ func executionRoutes() []route {
 			summary:     "Report the progress of a running execution",
 			description: "Extends the lease. A limit that the execution has passed is a problem: stop it.",
 			body:        typeOf[progressBody](), optional: true, answer: typeOf[progressAnswer](), status: http.StatusOK,
-			problems: []string{slugTasks, slugDuration, slugPayload, slugNotRunning},
+			problems: []string{problems.Tasks, problems.Duration, problems.Payload, problems.NotRunning},
 			serve:    reportProgress,
 		},
 		{
@@ -91,10 +92,10 @@ func admitExecution(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p := ProblemOfDecision(decision); p != nil {
+	if p := problems.OfDecision(decision); p != nil {
 		return nil, p
 	}
-	setRateLimit(c.header, quotasOfDecision(decision, c.now())...)
+	problems.SetRateLimit(c.header, quotasOfDecision(decision, c.now())...)
 	return encoded(decision)
 }
 
@@ -113,9 +114,9 @@ func reportProgress(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	case x.Err != nil:
 		return nil, x.Err
 	case x.Decision != nil && !x.Decision.Allowed:
-		return nil, ProblemOfDecision(*x.Decision)
+		return nil, problems.OfDecision(*x.Decision)
 	case !x.Live:
-		return nil, problem(slugNotRunning, "this execution holds no lease: it was never admitted, is over, or its lease ended")
+		return nil, problems.New(problems.NotRunning, "this execution holds no lease: it was never admitted, is over, or its lease ended")
 	}
 	return encoded(progressAnswer{ExecutionID: c.execution(), LeaseExpiresAt: x.LeaseExpiresAt.UTC()})
 }

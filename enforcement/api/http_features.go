@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 )
 
@@ -51,7 +52,7 @@ func featureRoutes() []route {
 			summary:     "Take units of a feature",
 			description: "Counts and checks at once. The reserved feature storage_bytes counts stored bytes. With an Idempotency-Key the units are taken once, and whoever asks again is told the same.",
 			body:        typeOf[changeBody](), optional: true, answer: typeOf[balanceAnswer](), status: http.StatusOK, limited: true,
-			problems: []string{slugQuota, slugStorage, slugPolicy, slugLocked, slugNotEntitled},
+			problems: []string{problems.QuotaExceeded, problems.Storage, problems.PolicyViolation, problems.ResourceLocked, problems.NotEntitled},
 			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return changeFeature(ctx, c, h.counters.ConsumeOnce)
 			},
@@ -61,7 +62,7 @@ func featureRoutes() []route {
 			summary:     "Give units of a feature back",
 			description: "Never below 0. Giving back an unlocked resource unlocks the oldest locked one.",
 			body:        typeOf[changeBody](), optional: true, answer: typeOf[balanceAnswer](), status: http.StatusOK, limited: true,
-			problems: []string{slugPolicy, slugNotEntitled},
+			problems: []string{problems.PolicyViolation, problems.NotEntitled},
 			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return changeFeature(ctx, c, h.counters.ReleaseOnce)
 			},
@@ -86,9 +87,9 @@ func changeFeature(
 	if err != nil {
 		return nil, err
 	}
-	setRateLimit(c.header, quotaOfBalance(c.feature(), balance, c.now()))
+	problems.SetRateLimit(c.header, quotaOfBalance(c.feature(), balance, c.now()))
 	return encoded(balanceAnswer{
 		Used: balance.Used, Limit: balance.Limit.Pointer(), Unlimited: balance.Limit.IsUnlimited(),
-		Remaining: balance.Remaining(), ResetsAt: inUTC(balance.ResetsAt),
+		Remaining: balance.Remaining(), ResetsAt: problems.InUTC(balance.ResetsAt),
 	})
 }

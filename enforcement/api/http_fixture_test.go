@@ -15,6 +15,7 @@ import (
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/enforcement/ledger"
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 	"github.com/headroomhq/headroom/schemas"
 )
@@ -250,5 +251,5 @@ func told(t testing.TB, w *httptest.ResponseRecorder) map[string]any {
 // slugOf is the kind of a problem.
 func slugOf(p map[string]any) string {
 	kind, _ := p["type"].(string)
-	return strings.TrimPrefix(kind, api.ProblemBase)
+	return strings.TrimPrefix(kind, problems.Base)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 )
 
@@ -61,7 +62,7 @@ func resourceRoutes() []route {
 				limitParameter(defaultResources, maxResources),
 				{name: inAfter, schema: &huma.Schema{Type: huma.TypeString}, doc: "Where the page before ended: from its Link.", check: anything},
 			},
-			problems: []string{slugPolicy, slugNotEntitled},
+			problems: []string{problems.PolicyViolation, problems.NotEntitled},
 			serve:    listResources,
 		},
 		{
@@ -69,7 +70,7 @@ func resourceRoutes() []route {
 			summary:     "Choose which resources stay unlocked",
 			description: "In place of the oldest. It replaces an earlier choice, and counts for every downgrade from then on.",
 			body:        typeOf[keepBody](), status: http.StatusNoContent,
-			problems: []string{slugPolicy, slugNotEntitled},
+			problems: []string{problems.PolicyViolation, problems.NotEntitled},
 			serve:    keepResources,
 		},
 	}
@@ -114,7 +115,7 @@ func keepResources(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 	}
 	err = h.counters.Keep(ctx, c.workspace(), c.feature(), ids)
 	if wrong := new(usage.InvalidArgument); errors.As(err, &wrong) && wrong.Field == "resources" {
-		return nil, invalid(FieldFault{Field: "resource_ids", Detail: wrong.Detail}) // as it is called here
+		return nil, problems.InvalidRequest(problems.FieldFault{Field: "resource_ids", Detail: wrong.Detail}) // as it is called here
 	}
 	return nil, err
 }

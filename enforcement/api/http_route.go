@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -52,12 +53,12 @@ func (r route) pathNames() []string {
 
 // slugs are all the problems that the route can answer with.
 func (r route) slugs() []string {
-	list := append(slices.Clone(r.problems), slugUnauthorized, slugScope, slugInvalid, slugUnavailable, slugInternal)
+	list := append(slices.Clone(r.problems), problems.Unauthorized, problems.Scope, problems.Invalid, problems.Unavailable, problems.Internal)
 	if r.body != nil {
-		list = append(list, slugMalformed, slugMediaType, slugTooLarge)
+		list = append(list, problems.Malformed, problems.MediaType, problems.TooLarge)
 	}
 	if r.method == http.MethodPost {
-		list = append(list, slugKeyReused)
+		list = append(list, problems.KeyReused)
 	}
 	return list
 }

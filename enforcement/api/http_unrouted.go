@@ -6,12 +6,14 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/headroomhq/headroom/enforcement/problems"
 )
 
 // answerUnrouted answers what no route of mux is for, and reports whether it did.
 func answerUnrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) bool {
 	if !written(r.URL.Path) {
-		problem(slugNotFound, "no path is written with //, /./ or /../").occurred().write(w, time.Time{})
+		problems.New(problems.NotFound, "no path is written with //, /./ or /../").Occurred().Write(w, time.Time{})
 		return true
 	}
 	// To a path that lacks only the slash of a pattern, the mux would send a redirect.
@@ -21,7 +23,7 @@ func answerUnrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) 
 	}
 	allowed := methodsOf(mux, r)
 	if allowed == "" {
-		problem(slugNotFound, "nothing is served at this path").occurred().write(w, time.Time{})
+		problems.New(problems.NotFound, "nothing is served at this path").Occurred().Write(w, time.Time{})
 		return true
 	}
 	w.Header().Set("Allow", allowed)
@@ -29,7 +31,7 @@ func answerUnrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) 
 		w.WriteHeader(http.StatusNoContent)
 		return true
 	}
-	problem(slugMethod, fmt.Sprintf("%s is not served at this path; %s is", r.Method, allowed)).occurred().write(w, time.Time{})
+	problems.New(problems.Method, fmt.Sprintf("%s is not served at this path; %s is", r.Method, allowed)).Occurred().Write(w, time.Time{})
 	return true
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headroomhq/headroom/enforcement/ledger"
+	"github.com/headroomhq/headroom/enforcement/problems"
 )
 
 // WorkspaceViewer shows what is so at this moment. Reader does.
@@ -46,7 +47,7 @@ func viewRoutes() []route {
 			id: "getWorkspace", method: http.MethodGet, path: workspace, scope: ScopeRead,
 			summary: "A workspace's plan, subscription, period, limits and usage",
 			answer:  typeOf[WorkspaceView](), status: http.StatusOK,
-			problems: []string{slugNotEntitled},
+			problems: []string{problems.NotEntitled},
 			serve: func(ctx context.Context, h *HTTP, c *exchange) ([]byte, error) {
 				return viewed(h.reader.Workspace(ctx, c.workspace()))
 			},
@@ -83,7 +84,7 @@ func viewRoutes() []route {
 			summary:     "Ask for many things at once whether there is room, consuming nothing",
 			description: "The answers are in the order of the checks. What is allowed now may not be a moment later.",
 			body:        typeOf[checkBody](), answer: typeOf[checkAnswer](), status: http.StatusOK,
-			problems: []string{slugNotEntitled},
+			problems: []string{problems.NotEntitled},
 			serve:    checkMany,
 		},
 	}

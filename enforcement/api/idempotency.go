@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 )
 
@@ -35,13 +36,13 @@ type Claim struct {
 }
 
 // idempotencyKey is the request's key, empty without one.
-func idempotencyKey(h http.Header) (string, *FieldFault) {
+func idempotencyKey(h http.Header) (string, *problems.FieldFault) {
 	values := h.Values(keyField)
 	if len(values) == 0 {
 		return "", nil
 	}
 	if len(values) > 1 {
-		return "", &FieldFault{Field: keyField, Detail: "must be sent once"}
+		return "", &problems.FieldFault{Field: keyField, Detail: "must be sent once"}
 	}
 	key := values[0]
 	visible := key != "" && len(key) <= maxKeyLength
@@ -49,7 +50,7 @@ func idempotencyKey(h http.Header) (string, *FieldFault) {
 		visible = visible && key[i] > ' ' && key[i] < 0x7f
 	}
 	if !visible {
-		return "", &FieldFault{Field: keyField, Detail: "must be 1 to 255 visible ASCII characters"}
+		return "", &problems.FieldFault{Field: keyField, Detail: "must be 1 to 255 visible ASCII characters"}
 	}
 	return key, nil
 }
@@ -65,7 +66,7 @@ func (h *HTTP) known(ctx context.Context, c *exchange) error {
 	claim := c.claim()
 	holder, err := h.claims.Claim(ctx, claim)
 	if err != nil {
-		return problem(slugUnavailable, "the Idempotency-Key cannot be looked up at the moment: nothing was done, ask again").because(err)
+		return problems.New(problems.Unavailable, "the Idempotency-Key cannot be looked up at the moment: nothing was done, ask again").Because(err)
 	}
 	if holder != claim.Fingerprint {
 		return &usage.KeyReused{Key: claim.Key}

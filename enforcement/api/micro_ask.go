@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -68,7 +68,7 @@ func (m *Micro) handler(ctx context.Context, e *endpoint) micro.Handler {
 				go m.serve(ctx, e, a)
 				return
 			default:
-				err = problem(slugUnavailable, "too many requests are under way at this instance; ask again")
+				err = problems.New(problems.Unavailable, "too many requests are under way at this instance; ask again")
 			}
 		}
 		if !answerable(r.Reply()) {
@@ -76,7 +76,7 @@ func (m *Micro) handler(ctx context.Context, e *endpoint) micro.Handler {
 			return
 		}
 		p := m.problem(e, err)
-		if err := r.Error(strconv.Itoa(p.Status), p.Title, p.body(), micro.WithHeaders(p.microHeaders())); err != nil {
+		if err := r.Error(strconv.Itoa(p.Status), p.Title, p.Body(), micro.WithHeaders(microHeaders(p))); err != nil {
 			m.options.Log.Warn("problem not sent", "endpoint", e.name, "error", err)
 		}
 	})
@@ -97,10 +97,10 @@ func (m *Micro) read(e *endpoint, r micro.Request) (a *ask, err error) {
 	}()
 	a = &ask{reply: r.Reply(), header: nats.Header(r.Headers())}
 	if !answerable(a.reply) {
-		return nil, invalid(FieldFault{Field: "reply", Detail: "must be an inbox"})
+		return nil, problems.InvalidRequest(problems.FieldFault{Field: "reply", Detail: "must be an inbox"})
 	}
 	if len(r.Data()) > MaxBody {
-		return nil, problem(slugTooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
+		return nil, problems.New(problems.TooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
 	}
 	if a.key, err = microKey(a.header); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func microKey(header nats.Header) (string, error) {
 		}
 		key, fault := idempotencyKey(http.Header{keyField: {value}})
 		if fault != nil {
-			return "", invalid(FieldFault{Field: name, Detail: fault.Detail})
+			return "", problems.InvalidRequest(problems.FieldFault{Field: name, Detail: fault.Detail})
 		}
 		return key, nil
 	}
@@ -147,7 +147,7 @@ func (m *Micro) serve(ctx context.Context, e *endpoint, a *ask) {
 	out := &nats.Msg{Subject: a.reply, Data: answer.body, Header: nats.Header{"Content-Type": {answer.contentType}}}
 	if err != nil {
 		p := m.problem(e, err)
-		out.Data, out.Header = p.body(), nats.Header(p.microHeaders())
+		out.Data, out.Header = p.Body(), nats.Header(microHeaders(p))
 		out.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(p.Status))
 		out.Header.Set(micro.ErrorHeader, p.Title)
 	}
@@ -169,41 +169,30 @@ func (m *Micro) answer(ctx context.Context, e *endpoint, a *ask) (answer microAn
 }
 
 func (m *Micro) panicked(e *endpoint, cause any) error {
-	p := problemOf(fmt.Errorf("panic: %v", cause)).occurred()
+	p := problems.Of(fmt.Errorf("panic: %v", cause), "").Occurred()
 	m.options.Log.Error("request panicked", "endpoint", e.name, "instance", p.Instance,
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	return p
 }
 
 // problem is the problem that an error is; what the requester cannot mend is logged.
-func (m *Micro) problem(e *endpoint, err error) *Problem {
-	p := ProblemOf(err, "urn:uuid:"+newID())
-	switch p.slug() {
-	case slugInternal:
+func (m *Micro) problem(e *endpoint, err error) *problems.Problem {
+	p := problemOf(err, "urn:uuid:"+newID())
+	switch p.Slug() {
+	case problems.Internal:
 		m.options.Log.Error("request failed", "endpoint", e.name, "instance", p.Instance, "error", causeOf(p, err))
-	case slugUnavailable:
+	case problems.Unavailable:
 		m.options.Log.Warn("request could not be served", "endpoint", e.name, "instance", p.Instance, "error", causeOf(p, err))
 	default:
-		m.options.Log.Debug("request refused", "endpoint", e.name, "instance", p.Instance, "problem", p.slug(), "error", err)
-	}
-	if errors.Is(err, ErrRecorded) {
-		p.Detail = "the completion is recorded and will be applied as soon as Redis is back; asking again is harmless"
+		m.options.Log.Debug("request refused", "endpoint", e.name, "instance", p.Instance, "problem", p.Slug(), "error", err)
 	}
 	return p
 }
 
-func (p *Problem) body() []byte {
-	body, err := json.Marshal(p)
-	if err != nil {
-		panic("api: a problem cannot be written: " + err.Error()) // it holds nothing but texts and numbers
-	}
-	return body
-}
-
-func (p *Problem) microHeaders() micro.Headers {
-	h := micro.Headers{"Content-Type": {contentTypeProblem}}
-	if wait := p.retryAfter(time.Now()); wait > 0 {
-		h["Retry-After"] = []string{strconv.FormatInt(seconds(wait), 10)}
+func microHeaders(p *problems.Problem) micro.Headers {
+	h := micro.Headers{"Content-Type": {problems.ContentType}}
+	if wait := p.RetryAfter(time.Now()); wait > 0 {
+		h["Retry-After"] = []string{strconv.FormatInt(problems.Seconds(wait), 10)}
 	}
 	return h
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/headroomhq/headroom/enforcement"
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 )
 
@@ -38,7 +39,7 @@ func askProgress(ctx context.Context, m *Micro, a *ask) (microAnswer, error) {
 	case x.Decision != nil && !x.Decision.Allowed:
 		return told(*x.Decision)
 	case !x.Live:
-		return microAnswer{}, problem(slugNotRunning, "this execution holds no lease: it was never admitted, is over, or its lease ended")
+		return microAnswer{}, problems.New(problems.NotRunning, "this execution holds no lease: it was never admitted, is over, or its lease ended")
 	}
 	return told(progressAnswer{ExecutionID: a.ExecutionID, LeaseExpiresAt: x.LeaseExpiresAt.UTC()})
 }
@@ -60,7 +61,7 @@ func askComplete(ctx context.Context, m *Micro, a *ask) (microAnswer, error) {
 func askConsume(ctx context.Context, m *Micro, a *ask) (microAnswer, error) {
 	answer, err := changed(ctx, a, m.options.Counters.ConsumeOnce)
 	if isRefusal(err) {
-		return microAnswer{contentType: contentTypeProblem, body: ProblemOf(err, "urn:uuid:"+newID()).body()}, nil
+		return microAnswer{contentType: problems.ContentType, body: problemOf(err, "urn:uuid:"+newID()).Body()}, nil
 	}
 	return answer, err
 }
@@ -99,7 +100,7 @@ func changed(
 	}
 	return told(balanceAnswer{
 		Used: balance.Used, Limit: balance.Limit.Pointer(), Unlimited: balance.Limit.IsUnlimited(),
-		Remaining: balance.Remaining(), ResetsAt: inUTC(balance.ResetsAt),
+		Remaining: balance.Remaining(), ResetsAt: problems.InUTC(balance.ResetsAt),
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/enforcement/api"
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 	"github.com/headroomhq/headroom/schemas"
 )
@@ -163,7 +164,7 @@ func TestARefusedConsumeIsAnAnswer(t *testing.T) {
 	} {
 		known.err = test.err
 		got := h.request("consume", `{"workspace_id":"ws","feature":"f"}`)
-		p := read[api.Problem](t, got)
+		p := read[problems.Problem](t, got)
 		if got.code != test.code || p.Status != test.status || got.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: code %q, %s; want %q and a problem with status %d", name, got.code, got.Data, test.code, test.status)
 		}
@@ -204,7 +205,7 @@ func TestAWrongRequestOverNATSSaysWhatIsWrong(t *testing.T) {
 		"an id with blanks":    {"admit", `{"workspace_id":"ws","execution_id":"x"}`, nats.Header{"Nats-Msg-Id": {"a b"}}, "422", "Nats-Msg-Id"},
 	} {
 		got := h.request(test.endpoint, test.body, test.header)
-		p := read[api.Problem](t, got)
+		p := read[problems.Problem](t, got)
 		field := ""
 		if len(p.Errors) > 0 {
 			field = p.Errors[0].Field

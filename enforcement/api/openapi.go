@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -98,7 +99,7 @@ func newSpec() (s *spec, err error) {
 			{Name: "document", Description: "This document."},
 		},
 	}}
-	problems := registry.Schema(reflect.TypeFor[Problem](), true, "")
+	problems := registry.Schema(reflect.TypeFor[problems.Problem](), true, "")
 	for _, route := range routes() {
 		s.document.AddOperation(s.operation(route, problems))
 	}

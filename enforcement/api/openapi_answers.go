@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/headroomhq/headroom/enforcement/problems"
 )
 
 // success is the answer of a route that did what was asked.
@@ -25,20 +27,20 @@ func (s *spec) success(r route) *huma.Response {
 
 // addProblem adds a kind of problem to the answers of its status, with an example.
 func addProblem(op *huma.Operation, slug string, schema *huma.Schema) {
-	kind := problemType(slug)
+	kind := problems.TypeOf(slug)
 	status := strconv.Itoa(kind.Status)
 	answer := op.Responses[status]
 	if answer == nil {
 		answer = &huma.Response{
 			Description: http.StatusText(kind.Status), Headers: problemHeaders(kind.Status),
-			Content: map[string]*huma.MediaType{contentTypeProblem: {Schema: schema, Examples: make(map[string]*huma.Example)}},
+			Content: map[string]*huma.MediaType{problems.ContentType: {Schema: schema, Examples: make(map[string]*huma.Example)}},
 		}
 		op.Responses[status] = answer
 	}
-	answer.Content[contentTypeProblem].Examples[slug] = &huma.Example{Summary: kind.When, Value: exampleProblem(kind)}
+	answer.Content[problems.ContentType].Examples[slug] = &huma.Example{Summary: kind.When, Value: exampleProblem(kind)}
 }
 
-func exampleProblem(kind ProblemType) map[string]any {
+func exampleProblem(kind problems.Type) map[string]any {
 	example := map[string]any{"type": kind.URI(), "title": kind.Title, "status": kind.Status, "detail": kind.When}
 	if kind.Code != 0 {
 		example["code"] = kind.Code

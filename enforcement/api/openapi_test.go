@@ -16,6 +16,7 @@ import (
 	"github.com/pb33f/libopenapi-validator/config"
 
 	"github.com/headroomhq/headroom/enforcement/api"
+	"github.com/headroomhq/headroom/enforcement/problems"
 )
 
 var update = flag.Bool("update", false, "write the files that are made from the routes")
@@ -147,7 +148,7 @@ func TestTheDocumentHasEveryProblem(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range api.ProblemTypes() {
+	for _, kind := range problems.Types() {
 		// Of a path or method that is not there, a document can say nothing.
 		if !told[kind.Slug] && kind.Slug != "not-found" && kind.Slug != "method-not-allowed" {
 			t.Errorf("no route tells of %s", kind.Slug)

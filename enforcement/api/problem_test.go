@@ -17,6 +17,7 @@ import (
 
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/enforcement/api"
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/subscriptions"
@@ -190,7 +191,7 @@ func TestEveryProblemIsAnsweredAsDocumented(t *testing.T) {
 		occasions[slug] = o
 	}
 	check := documentValidator(t)
-	for _, kind := range api.ProblemTypes() {
+	for _, kind := range problems.Types() {
 		o, reached := occasions[kind.Slug]
 		delete(occasions, kind.Slug)
 		if !reached {
@@ -281,7 +282,7 @@ func TestEachProblemHasOneSection(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := make(map[string]bool)
-	for _, kind := range api.ProblemTypes() {
+	for _, kind := range problems.Types() {
 		known[kind.Slug] = true
 		from, to := section(t, page, kind.Slug)
 		text := strings.Join(strings.Fields(string(page[from:to])), " ")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/schemas"
 )
 
@@ -115,17 +116,17 @@ func tokenCharacter(r rune) bool {
 
 // admit finds who asks, and whether that may be asked. Hashed, all secrets are of one
 // length, and each is looked at: the time tells nothing of how near a guess was.
-func (t Tokens) admit(r *http.Request, scope Scope) (Token, *Problem) {
+func (t Tokens) admit(r *http.Request, scope Scope) (Token, *problems.Problem) {
 	if len(t) == 0 {
 		return everybody(), nil
 	}
 	fields := r.Header.Values("Authorization")
 	if len(fields) != 1 {
-		return Token{}, problem(slugUnauthorized, "send one Authorization field: Bearer and a token")
+		return Token{}, problems.New(problems.Unauthorized, "send one Authorization field: Bearer and a token")
 	}
 	scheme, secret, _ := strings.Cut(fields[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return Token{}, problem(slugUnauthorized, "send the Authorization field as Bearer and a token")
+		return Token{}, problems.New(problems.Unauthorized, "send the Authorization field as Bearer and a token")
 	}
 	digest := sha256.Sum256([]byte(strings.TrimLeft(secret, " ")))
 	var found Token
@@ -136,10 +137,10 @@ func (t Tokens) admit(r *http.Request, scope Scope) (Token, *Problem) {
 		}
 	}
 	if known == 0 {
-		return Token{}, problem(slugUnauthorized, "this token is not known")
+		return Token{}, problems.New(problems.Unauthorized, "this token is not known")
 	}
 	if !found.May(scope) {
-		p := problem(slugScope, fmt.Sprintf("token %s may not do this: it lacks scope %s", found.Name, scope))
+		p := problems.New(problems.Scope, fmt.Sprintf("token %s may not do this: it lacks scope %s", found.Name, scope))
 		p.Scope = string(scope)
 		return Token{}, p
 	}
@@ -147,11 +148,11 @@ func (t Tokens) admit(r *http.Request, scope Scope) (Token, *Problem) {
 }
 
 // challenge says how to be let in (RFC 6750, section 3).
-func challenge(h http.Header, p *Problem) {
-	switch p.slug() {
-	case slugUnauthorized:
+func challenge(h http.Header, p *problems.Problem) {
+	switch p.Slug() {
+	case problems.Unauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="headroom"`)
-	case slugScope:
+	case problems.Scope:
 		h.Set("WWW-Authenticate", `Bearer realm="headroom", error="insufficient_scope", scope="`+p.Scope+`"`)
 	}
 }
@@ -161,7 +162,7 @@ func (t Tokens) Require(scope Scope, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, p := t.admit(r, scope); p != nil {
 			challenge(w.Header(), p)
-			p.occurred().write(w, time.Time{})
+			p.Occurred().Write(w, time.Time{})
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -35,7 +35,10 @@ var rooms = []room{
 	{Path: "enforcement/usage", May: []string{"schemas", "subscriptions"}},
 	{Path: "enforcement/guard", May: []string{"schemas", "subscriptions"}},
 	{Path: "enforcement/guard/guardtest", May: []string{"enforcement/guard", "schemas"}},
-	{Path: "enforcement/api", May: []string{"enforcement", "enforcement/ledger", "enforcement/usage", "schemas", "subscriptions"}},
+	{Path: "enforcement/problems", May: []string{"enforcement", "enforcement/guard", "enforcement/usage", "schemas", "subscriptions"}},
+	{Path: "enforcement/api", May: []string{
+		"enforcement", "enforcement/ledger", "enforcement/problems", "enforcement/usage", "schemas", "subscriptions",
+	}},
 	{Path: "consumers", May: []string{"enforcement", "enforcement/ledger", "schemas", "subscriptions"}},
 	{Path: "webhooks", May: []string{"schemas", "subscriptions"}, Tests: []string{"webhooks/stripetest"}},
 	{Path: "webhooks/stripetest"},
@@ -45,12 +48,12 @@ var rooms = []room{
 		"cmd/headroom/devstack", "enforcement/client", "enforcement/guard", "enforcement/usage", "examples/race", "schemas", "subscriptions",
 	}},
 	{Path: "examples/projects", Deep: true, May: []string{
-		"cmd/headroom/devstack", "enforcement/client", "enforcement/guard", "enforcement/usage", "examples/projects", "schemas", "subscriptions",
+		"cmd/headroom/devstack", "enforcement/client", "enforcement/guard", "enforcement/problems", "enforcement/usage", "examples/projects", "schemas", "subscriptions",
 	}},
 	{Path: "cmd/headroom/devstack"},
 	{Path: "cmd/headroom", Deep: true, May: []string{
 		"cmd/headroom", "cmd/headroom/devstack", "consumers", "enforcement", "enforcement/api", "enforcement/client",
-		"enforcement/ledger", "enforcement/usage", "examples", "examples/engine", "schemas", "subscriptions", "webhooks",
+		"enforcement/ledger", "enforcement/problems", "enforcement/usage", "examples", "examples/engine", "schemas", "subscriptions", "webhooks",
 		"webhooks/stripetest",
 	}},
 }
@@ -73,7 +76,7 @@ var fences = []fence{
 	{Import: "github.com/jackc/pgx", Within: []string{"schemas", "subscriptions", "enforcement", "examples", "webhooks", "cmd"}, Tests: true},
 	{Import: "github.com/nats-io", Within: []string{"schemas", "consumers", "enforcement/api", "enforcement/client", "examples", "cmd"}, Tests: true},
 	{Import: "github.com/nats-io/nats-server", Within: []string{"cmd", "schemas/schematest"}, Tests: true},
-	{Import: "net/http", Within: []string{"webhooks", "enforcement/api", "enforcement/client", "examples/projects", "cmd"}, Tests: true},
+	{Import: "net/http", Within: []string{"webhooks", "enforcement/api", "enforcement/client", "enforcement/problems", "examples/projects", "cmd"}, Tests: true},
 	{Import: "github.com/prometheus", Within: []string{"cmd"}},
 	{Import: "github.com/alicebob/miniredis", Within: []string{"cmd/headroom/devstack"}},
 	{Import: "github.com/google/go-cmp", Within: []string{"schemas/schematest"}, Tests: true},

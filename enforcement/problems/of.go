@@ -1,4 +1,4 @@
-package api
+package problems
 
 import (
 	"context"
@@ -17,46 +17,49 @@ import (
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
-// ProblemOf is how an error is told to a client: the refusals of usage, the errors of
+// Of is how an error is told to a client: the refusals of usage, the errors of
 // enforcement and subscriptions, a service that is away. Whatever it does not know is
 // an internal-error, whose detail says nothing of the cause; the caller logs that with
 // the instance. A *Problem stays itself. The instance fills in where there is none.
-func ProblemOf(err error, instance string) *Problem {
-	p := problemOf(err)
+func Of(err error, instance string) *Problem {
+	p := of(err)
 	if p.Instance == "" {
 		p.Instance = instance
 	}
 	return p
 }
 
-func problemOf(err error) *Problem {
+func of(err error) *Problem {
 	var found *Problem
 	if errors.As(err, &found) {
 		once := *found
 		return &once
 	}
-	if p := problemOfUsage(err); p != nil {
-		return p.because(err)
+	if p := ofUsage(err); p != nil {
+		return p.Because(err)
 	}
-	if p := problemOfPlan(err); p != nil {
-		return p.because(err)
+	if p := ofGuard(err); p != nil {
+		return p.Because(err)
+	}
+	if p := ofPlan(err); p != nil {
+		return p.Because(err)
 	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return problem(slugTooLarge, fmt.Sprintf("the body has more than %d bytes", large.Limit)).because(err)
+		return New(TooLarge, fmt.Sprintf("the body has more than %d bytes", large.Limit)).Because(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return problem(slugUnavailable, "the answer took too long; whether something was done is not known: ask again, with the same Idempotency-Key").because(err)
+		return New(Unavailable, "the answer took too long; whether something was done is not known: ask again, with the same Idempotency-Key").Because(err)
 	case errors.Is(err, context.Canceled):
-		return problem(slugUnavailable, "the request was given up before it was answered").because(err)
+		return New(Unavailable, "the request was given up before it was answered").Because(err)
 	case away(err):
-		return problem(slugUnavailable, "a service that Headroom needs is away; ask again in a moment").because(err)
+		return New(Unavailable, "a service that Headroom needs is away; ask again in a moment").Because(err)
 	default:
-		return problem(slugInternal, "something went wrong inside Headroom; its log has the cause under this instance").because(err)
+		return New(Internal, "something went wrong inside Headroom; its log has the cause under this instance").Because(err)
 	}
 }
 
-func problemOfUsage(err error) *Problem {
+func ofUsage(err error) *Problem {
 	var (
 		wrong  *usage.InvalidArgument
 		quota  *usage.QuotaExceeded
@@ -66,39 +69,39 @@ func problemOfUsage(err error) *Problem {
 	)
 	switch {
 	case errors.As(err, &wrong):
-		return invalid(FieldFault{Field: wrong.Field, Detail: wrong.Detail})
+		return InvalidRequest(FieldFault{Field: wrong.Field, Detail: wrong.Detail})
 	case errors.As(err, &quota):
-		return problemOfQuota(quota)
+		return ofQuota(quota)
 	case errors.As(err, &policy):
-		p := problem(slugPolicy, policy.Error())
+		p := New(PolicyViolation, policy.Error())
 		p.Limit = policy.Feature
 		if !policy.Unknown && !policy.Uncounted {
 			p.UpgradeHint = fmt.Sprintf("move the workspace from plan %s to one that includes %s", policy.PlanKey, policy.Feature)
 		}
 		return p
 	case errors.As(err, &locked):
-		p := problem(slugLocked, locked.Error())
+		p := New(ResourceLocked, locked.Error())
 		p.Limit, p.LimitValue, p.Used, p.Remaining = locked.Feature, &locked.Limit, &locked.Used, new(int64)
 		p.UpgradeHint = fmt.Sprintf("release %d others of %s, keep this one instead of another, or move to a plan that allows %d",
 			max(locked.Used-locked.Limit, 1), locked.Feature, locked.Used)
 		return p
 	case errors.As(err, &reused):
-		return problem(slugKeyReused, reused.Error())
+		return New(KeyReused, reused.Error())
 	case errors.Is(err, usage.ErrUnavailable):
-		return problem(slugUnavailable, "usage cannot be decided at the moment: nothing was counted, ask again")
+		return New(Unavailable, "usage cannot be decided at the moment: nothing was counted, ask again")
 	default:
 		return nil
 	}
 }
 
-func problemOfQuota(quota *usage.QuotaExceeded) *Problem {
-	slug := slugQuota
+func ofQuota(quota *usage.QuotaExceeded) *Problem {
+	slug := QuotaExceeded
 	if quota.Feature == schemas.FeatureStorage {
-		slug = slugStorage
+		slug = Storage
 	}
-	p := problem(slug, quota.Error())
+	p := New(slug, quota.Error())
 	left := quota.Remaining()
-	p.Limit, p.LimitValue, p.Used, p.Remaining, p.ResetsAt = quota.Feature, &quota.Limit, &quota.Used, &left, inUTC(quota.ResetsAt)
+	p.Limit, p.LimitValue, p.Used, p.Remaining, p.ResetsAt = quota.Feature, &quota.Limit, &quota.Used, &left, InUTC(quota.ResetsAt)
 	p.UpgradeHint = upgrade(quota.PlanKey, quota.Feature)
 	return p
 }
@@ -107,17 +110,15 @@ func upgrade(plan, limit string) string {
 	return fmt.Sprintf("move the workspace from plan %s to one that allows more of %s", plan, limit)
 }
 
-func problemOfPlan(err error) *Problem {
+func ofPlan(err error) *Problem {
 	switch {
 	case errors.Is(err, subscriptions.ErrNotEntitled):
-		return problem(slugNotEntitled, "the workspace has no plan; assign it one")
+		return New(NotEntitled, "the workspace has no plan; assign it one")
 	case errors.Is(err, subscriptions.ErrNoDefaultPlan):
-		return problem(slugUnavailable, "no catalog of plans was applied yet: headroom plans apply")
-	case errors.Is(err, ErrRecorded):
-		return problem(slugUnavailable, "the completion is on record and will be applied; whether a slot became free is not known yet")
+		return New(Unavailable, "no catalog of plans was applied yet: headroom plans apply")
 	case errors.Is(err, enforcement.ErrUnavailable), errors.Is(err, enforcement.ErrStale),
 		errors.Is(err, subscriptions.ErrStalePlan), errors.Is(err, subscriptions.ErrPeriodNotStarted):
-		return problem(slugUnavailable, "nothing could be decided at the moment; ask again, with the same Idempotency-Key")
+		return New(Unavailable, "nothing could be decided at the moment; ask again, with the same Idempotency-Key")
 	default:
 		return nil
 	}
@@ -141,13 +142,13 @@ func away(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// ProblemOfDecision is how a decision that denies is told to a client. Its instance is
+// OfDecision is how a decision that denies is told to a client. Its instance is
 // the decision's place in the record. Of one that allows it is nil.
-func ProblemOfDecision(d schemas.DecisionMade) *Problem {
+func OfDecision(d schemas.DecisionMade) *Problem {
 	if d.Allowed {
 		return nil
 	}
-	p := problem(slugOfCode(d.Code), d.Message)
+	p := New(ofCode(d.Code), d.Message)
 	p.Instance = "/v1/workspaces/" + d.WorkspaceID + "/decisions?execution=" + d.ExecutionID
 	p.Limit, p.LimitValue, p.Remaining = d.Limit, d.LimitValue, d.Remaining
 	if d.Limit != "" {
@@ -156,11 +157,12 @@ func ProblemOfDecision(d schemas.DecisionMade) *Problem {
 	if d.Limit != "" && d.PlanKey != "" {
 		p.UpgradeHint = upgrade(d.PlanKey, d.Limit)
 	}
-	p.ResetsAt, p.RetryAfterMS = inUTC(d.ResetsAt), d.RetryAfterMS
+	p.ResetsAt, p.RetryAfterMS = InUTC(d.ResetsAt), d.RetryAfterMS
 	return p
 }
 
-func inUTC(t *time.Time) *time.Time {
+// InUTC is the instant for JSON, nil for none.
+func InUTC(t *time.Time) *time.Time {
 	if t == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package api
+package problems
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Problem is an answer that is no success, as RFC 9457 (problem details) has it. It is
@@ -42,8 +44,8 @@ type FieldFault struct {
 	Detail string `json:"detail" doc:"What is wrong with it."`
 }
 
-// contentTypeProblem is RFC 9457's.
-const contentTypeProblem = "application/problem+json"
+// ContentType is RFC 9457's.
+const ContentType = "application/problem+json"
 
 // Error is the detail.
 func (p *Problem) Error() string { return p.Detail }
@@ -51,40 +53,40 @@ func (p *Problem) Error() string { return p.Detail }
 // Unwrap is what led to the problem, nil where the request itself did.
 func (p *Problem) Unwrap() error { return p.cause }
 
-// problem is a new problem of a kind of the table.
-func problem(slug, detail string) *Problem {
-	kind := problemType(slug)
+// New is a problem of a kind of the table.
+func New(slug, detail string) *Problem {
+	kind := TypeOf(slug)
 	return &Problem{
 		Type: kind.URI(), Title: kind.Title, Status: kind.Status, Detail: detail, Code: kind.Code, Name: kind.Name,
 	}
 }
 
-// occurred gives the problem an instance that nothing else has.
-func (p *Problem) occurred() *Problem {
-	p.Instance = "urn:uuid:" + newID()
+// Occurred gives the problem an instance that nothing else has.
+func (p *Problem) Occurred() *Problem {
+	p.Instance = "urn:uuid:" + uuid.Must(uuid.NewV7()).String()
 	return p
 }
 
-// because keeps what led to the problem.
-func (p *Problem) because(err error) *Problem {
+// Because keeps what led to the problem.
+func (p *Problem) Because(err error) *Problem {
 	p.cause = err
 	return p
 }
 
-// invalid is a request whose fields are wrong.
-func invalid(faults ...FieldFault) *Problem {
+// InvalidRequest is a request whose fields are wrong.
+func InvalidRequest(faults ...FieldFault) *Problem {
 	detail := faults[0].Field + " " + faults[0].Detail
 	if n := len(faults) - 1; n > 0 {
 		detail += " (and " + strconv.Itoa(n) + " more)"
 	}
-	p := problem(slugInvalid, detail)
+	p := New(Invalid, detail)
 	p.Errors = faults
 	return p
 }
 
-// retryAfter is how long a client should wait; 0 where waiting is no use.
-func (p *Problem) retryAfter(now time.Time) time.Duration {
-	kind := problemType(p.slug())
+// RetryAfter is how long a client should wait; 0 where waiting is no use.
+func (p *Problem) RetryAfter(now time.Time) time.Duration {
+	kind := TypeOf(p.Slug())
 	switch {
 	case kind.Retry == 0:
 		return 0
@@ -97,27 +99,32 @@ func (p *Problem) retryAfter(now time.Time) time.Duration {
 	}
 }
 
-// write sends the problem. now is for the fields that count from it.
-func (p *Problem) write(w http.ResponseWriter, now time.Time) {
+// Write sends the problem. now is for the fields that count from it.
+func (p *Problem) Write(w http.ResponseWriter, now time.Time) {
 	h := w.Header()
-	h.Set("Content-Type", contentTypeProblem)
+	h.Set("Content-Type", ContentType)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if wait := p.retryAfter(now); wait > 0 {
-		h.Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
+	if wait := p.RetryAfter(now); wait > 0 {
+		h.Set("Retry-After", strconv.FormatInt(Seconds(wait), 10))
 	}
 	if p.Status == http.StatusTooManyRequests {
-		setRateLimit(h, p.quota(now))
-	}
-	body, err := json.Marshal(p)
-	if err != nil {
-		panic("api: a problem cannot be written: " + err.Error()) // it holds nothing but texts and numbers
+		SetRateLimit(h, p.quota(now))
 	}
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // who hung up does not hear it
+	_, _ = w.Write(p.Body()) // who hung up does not hear it
 }
 
-// seconds is a time to wait in whole seconds, never shorter, and at least one.
-func seconds(d time.Duration) int64 {
+// Body is the problem's JSON.
+func (p *Problem) Body() []byte {
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic("problems: a problem cannot be written: " + err.Error()) // it holds nothing but texts and numbers
+	}
+	return body
+}
+
+// Seconds is a time to wait in whole seconds, never shorter, and at least one.
+func Seconds(d time.Duration) int64 {
 	return max(int64((d+time.Second-1)/time.Second), 1)
 }
