@@ -99,11 +99,9 @@ func (a *App) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		p.UpgradeHint = p.hint()
 	}
-	if p.Status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "5")
-	}
 	if !wantsPage(r) {
-		a.send(w, message{"application/problem+json", p.Status, p})
+		w.Header().Add("Vary", "Accept")
+		p.Write(w, time.Now())
 		return
 	}
 	a.page(w, r, &p)

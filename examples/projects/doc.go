@@ -9,7 +9,7 @@
 //	seats.go     guard.Guard:      lock ─► count members, invitations   ─► INSERT ─► COMMIT
 //	   │ refused: a typed error
 //	   ▼
-//	problem.go   429, 422, 423 as problem details, with what would help
+//	problem.go   429, 422, 423 as problem details, in this application's words
 //	   ├─► application/problem+json for a program
 //	   └─► the page with a prompt to upgrade for a browser
 //

@@ -1,34 +1,19 @@
 package projects
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/headroomhq/headroom/enforcement/guard"
+	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 )
 
-// problems is where each type of problem is explained.
-const problems = "https://github.com/headroomhq/headroom/blob/main/docs/problems.md#"
-
-// problem is why a request was refused, as RFC 9457 has it. The types and members are
-// those of Headroom's own API.
+// problem is why a request was refused: Headroom's problem details, told in the words
+// of this application, and what its page needs beside them.
 type problem struct {
-	Type        string `json:"type"`
-	Title       string `json:"title"`
-	Status      int    `json:"status"`
-	Detail      string `json:"detail"`
-	Code        int    `json:"code,omitempty"`
-	Name        string `json:"error,omitempty"`
-	Limit       string `json:"limit,omitempty"`
-	LimitValue  *int64 `json:"limit_value,omitempty"`
-	Used        *int64 `json:"used,omitempty"`
-	Remaining   *int64 `json:"remaining,omitempty"`
-	UpgradeHint string `json:"upgrade_hint,omitempty"`
+	*problems.Problem
 
 	// Offer is a plan that would have room, nil if none has.
 	Offer *offer `json:"-"`
@@ -39,120 +24,73 @@ type problem struct {
 
 // refusal is what is known of a limit that refused.
 type refusal struct {
-	plan, feature          string
-	used, limit, requested int64
+	plan string
+	// surplus is how much there is beyond the limit.
+	surplus int64
 	// needed is how much a plan would have to allow.
 	needed int64
 }
 
 // problemOf turns an error into what a customer may know of it.
 func problemOf(err error) problem {
-	if r := refusalOf(err); r != nil {
-		return r.problem()
-	}
-	if r := lockedOf(err); r != nil {
-		return *r
-	}
 	var input *wrong
-	var argument *usage.InvalidArgument
 	var taken *conflict
-	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &input):
-		return simple(http.StatusUnprocessableEntity, problems+"invalid-request", "Request is wrong", input.Error())
-	case errors.As(err, &argument):
-		return simple(http.StatusUnprocessableEntity, problems+"invalid-request", "Request is wrong", argument.Error())
+		return problem{Problem: problems.New(problems.Invalid, input.Error())}
 	case errors.As(err, &taken):
-		return simple(http.StatusConflict, "about:blank", "Conflict", taken.Error())
+		return plain(http.StatusConflict, taken.Error())
 	case errors.Is(err, errNotFound):
-		return simple(http.StatusNotFound, "about:blank", "Not Found", err.Error())
-	case errors.As(err, &large):
-		return simple(http.StatusRequestEntityTooLarge, problems+"body-too-large", "Body is too large",
-			fmt.Sprintf("the form has more than %d bytes", large.Limit))
-	case errors.Is(err, errUnknown), errors.As(err, new(*guard.OutcomeUnknown)):
-		return simple(http.StatusServiceUnavailable, problems+"unavailable", "Unavailable",
-			"whether it was done is not known: look before doing it again")
-	case away(err):
-		return simple(http.StatusServiceUnavailable, problems+"unavailable", "Unavailable",
-			"nothing was done, because it could not be decided at the moment: try again")
-	default:
-		return simple(http.StatusInternalServerError, problems+"internal-error", "Internal error", "something went wrong on our side")
+		return plain(http.StatusNotFound, err.Error())
+	case errors.Is(err, errUnknown):
+		return problem{Problem: problems.New(problems.Unavailable, "whether it was done is not known: look before doing it again")}
 	}
-}
-
-func simple(status int, kind, title, detail string) problem {
-	return problem{Type: kind, Title: title, Status: status, Detail: detail}
-}
-
-// away is whatever kept the question from being decided. Nobody gets more for that.
-func away(err error) bool {
-	return errors.Is(err, usage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*pgconn.ConnectError)) ||
-		errors.As(err, new(*guard.ProviderUnavailable)) || errors.As(err, new(*guard.LockTimeout)) ||
-		errors.As(err, new(*guard.LockUnavailable))
-}
-
-// refusalOf is a limit that has no room; usage and guard each have an error for it.
-func refusalOf(err error) *refusal {
-	var quota *usage.QuotaExceeded
-	var exceeded *guard.EntitlementLimitExceeded
-	switch {
-	case errors.As(err, &quota):
-		return &refusal{quota.PlanKey, quota.Feature, quota.Used, quota.Limit, quota.Requested, quota.Used + quota.Requested}
-	case errors.As(err, &exceeded):
-		return &refusal{
-			exceeded.PlanKey, exceeded.Privilege, exceeded.Current, exceeded.Limit, exceeded.Requested,
-			exceeded.Current + exceeded.Requested,
-		}
-	default:
-		return nil
-	}
-}
-
-func (r *refusal) problem() problem {
-	left := max(r.limit-r.used, 0)
-	p := problem{
-		Type: problems + "quota-exceeded", Title: "Quota exceeded", Name: "QuotaExceeded", Status: http.StatusTooManyRequests,
-		Detail: fmt.Sprintf("Plan %s allows %s: %s in use, %s more asked for.",
-			r.plan, amountOf(r.feature, r.limit), number(r.feature, r.used), number(r.feature, r.requested)),
-		Limit: r.feature, LimitValue: &r.limit, Used: &r.used, Remaining: &left, refusal: r,
-	}
-	if r.feature == featureStorage {
-		p.Type, p.Title = problems+"plan-storage-limit-reached", "Storage limit reached"
-		p.Code, p.Name = 9007, "PlanStorageLimitReached"
-	}
+	p := problem{Problem: problems.Of(err, "")}
+	p.explain(err)
 	return p
 }
 
-// lockedOf is a project beyond the limit, or a feature that the plan does not have at all.
-func lockedOf(err error) *problem {
-	var locked *usage.ResourceLocked
-	var policy *usage.PolicyViolation
-	var lacking *guard.NotEntitled
+// plain is a problem of the application's own, which the status says all of.
+func plain(status int, detail string) problem {
+	return problem{Problem: &problems.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}}
+}
+
+// explain puts what a plan refused into the application's words. Usage and guard each
+// have their errors for it.
+func (p *problem) explain(err error) {
+	var (
+		quota    *usage.QuotaExceeded
+		exceeded *guard.EntitlementLimitExceeded
+		locked   *usage.ResourceLocked
+		policy   *usage.PolicyViolation
+		lacking  *guard.NotEntitled
+	)
 	switch {
+	case errors.As(err, &quota):
+		p.full(quota.PlanKey, quota.Requested)
+	case errors.As(err, &exceeded):
+		p.full(exceeded.PlanKey, exceeded.Requested)
 	case errors.As(err, &locked):
-		return &problem{
-			Type: problems + "resource-locked", Title: "Resource is locked", Name: "ResourceLocked", Status: http.StatusLocked,
-			Detail: fmt.Sprintf("Plan %s allows %s and there are %s. This one is beyond that and locked; it is kept as it is.",
-				locked.PlanKey, amountOf(locked.Feature, locked.Limit), number(locked.Feature, locked.Used)),
-			Limit: locked.Feature, LimitValue: &locked.Limit, Used: &locked.Used, Remaining: new(int64), Locked: locked.ResourceID,
-			refusal: &refusal{plan: locked.PlanKey, used: locked.Used, limit: locked.Limit, needed: locked.Used},
-		}
+		p.Locked = locked.ResourceID
+		p.refusal = &refusal{plan: locked.PlanKey, surplus: locked.Used - locked.Limit, needed: locked.Used}
+		p.Detail = fmt.Sprintf("Plan %s allows %s and there are %s. This one is beyond that and locked; it is kept as it is.",
+			locked.PlanKey, amountOf(locked.Feature, locked.Limit), number(locked.Feature, locked.Used))
 	case errors.As(err, &policy):
-		return lackingProblem(policy.PlanKey, policy.Feature)
+		p.lack(policy.PlanKey)
 	case errors.As(err, &lacking):
-		return lackingProblem(lacking.PlanKey, lacking.Privilege)
-	default:
-		return nil
+		p.lack(lacking.PlanKey)
 	}
 }
 
-func lackingProblem(plan, feature string) *problem {
-	return &problem{
-		Type: problems + "policy-violation", Title: "Not part of the plan", Name: "PolicyViolation",
-		Status: http.StatusUnprocessableEntity, Limit: feature,
-		Detail:  fmt.Sprintf("Plan %s has no %s.", plan, nameOf(feature)),
-		refusal: &refusal{plan: plan, needed: 1},
-	}
+func (p *problem) full(plan string, requested int64) {
+	p.refusal = &refusal{plan: plan, needed: *p.Used + requested}
+	p.Detail = fmt.Sprintf("Plan %s allows %s: %s in use, %s more asked for.",
+		plan, amountOf(p.Limit, *p.LimitValue), number(p.Limit, *p.Used), number(p.Limit, requested))
+}
+
+func (p *problem) lack(plan string) {
+	p.refusal = &refusal{plan: plan, needed: 1}
+	p.Detail = fmt.Sprintf("Plan %s has no %s.", plan, nameOf(p.Limit))
 }
 
 // hint is what would help, in a sentence.
@@ -164,5 +102,5 @@ func (p problem) hint() string {
 	if p.Locked == "" {
 		return upgrade
 	}
-	return fmt.Sprintf("%s; delete %d others; or keep this one instead of another", upgrade, p.refusal.used-p.refusal.limit)
+	return fmt.Sprintf("%s; delete %d others; or keep this one instead of another", upgrade, p.refusal.surplus)
 }
