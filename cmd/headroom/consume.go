@@ -24,6 +24,7 @@ import (
 //	          └─► Doors ◄── HTTP, NATS        callers who wait for the answer
 //	Outbox ─► Relay                           news of plans and periods out
 //	Lifecycle                                 what time does to subscriptions
+//	Counters                                  answers under old keys forgotten
 //	Door ─► Worker ◄── Sweep, Sync            what Stripe does to them
 func (s *service) consume(ctx context.Context) error {
 	js, err := jetstream.New(s.nats)
@@ -68,21 +69,39 @@ func (s *service) consume(ctx context.Context) error {
 		}
 		return nil
 	})
+	return s.runParts(ctx, js, assembled{store: store, plans: plans, work: work, doors: doors, relay: relay})
+}
+
+// assembled are the parts that run for as long as the process does.
+type assembled struct {
+	store *subscriptions.Store
+	plans *client.Plans
+	work  *consumers.Consumers
+	doors *doors
+	relay *consumers.Relay
+}
+
+// runParts runs them until ctx ends or one fails.
+func (s *service) runParts(ctx context.Context, js jetstream.JetStream, a assembled) error {
 	// The cache stays current until the last decision is taken.
 	current, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	running, ctx := errgroup.WithContext(ctx)
 	running.Go(func() error {
 		defer cancel()
-		return decide(ctx, work, doors)
+		return decide(ctx, a.work, a.doors)
 	})
-	running.Go(func() error { return relay.Run(ctx) })
+	running.Go(func() error { return a.relay.Run(ctx) })
 	running.Go(func() error {
-		return subscriptions.NewLifecycle(store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)
+		return subscriptions.NewLifecycle(a.store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)
 	})
-	running.Go(func() error { return plans.Run(current) })
+	running.Go(func() error { return a.plans.Run(current) })
 	running.Go(func() error {
 		keepStreams(ctx, js, s.config, s.log)
+		return nil
+	})
+	running.Go(func() error {
+		forgetRequests(ctx, a.doors.counters, s.log)
 		return nil
 	})
 	running.Go(func() error { return s.followStripe(ctx) })
