@@ -49,6 +49,9 @@ func (c devCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if err := config.checkExposure(); err != nil {
+		return err
+	}
 	if err := free(ctx, config.HTTPAddr); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (serveCmd) Run(ctx context.Context, p *program) error {
 // the address of HTTP is sent there, once, as soon as Headroom can decide.
 func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- string) error {
 	if err := config.checkExposure(); err != nil {
-		return fmt.Errorf("serve: %w", err)
+		return err
 	}
 	tokens, err := config.tokens()
 	if err != nil {

@@ -22,10 +22,11 @@ func (c Config) tokens() (api.Tokens, error) { return api.ParseTokens(c.APIToken
 var errOpen = errors.New("HEADROOM_HTTP_ADDR is reached from other machines and HEADROOM_API_TOKENS is not set, so anybody could decide for your workspaces: " +
 	"set HEADROOM_API_TOKENS to name:token, with a token of 16 characters or more, or HEADROOM_HTTP_ADDR to a loopback address")
 
-// checkExposure refuses to serve the API to everybody but on this machine.
+// checkExposure refuses to serve the API to everybody but on this machine: settings that
+// are wrong together.
 func (c Config) checkExposure() error {
 	if c.APITokens.Reveal() == "" && !isLoopback(c.HTTPAddr) {
-		return errOpen
+		return &usageError{Err: errOpen}
 	}
 	return nil
 }
