@@ -769,6 +769,11 @@ type ClientInterface interface {
 	// Corresponds with POST /api/core/invalidate-plan/{workspace_id} (the `InvalidatePlan` operationId).
 	InvalidatePlan(ctx context.Context, workspaceId string, params *InvalidatePlanParams, body InvalidatePlanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetOlderDocument This document in OpenAPI 3.0
+	//
+	// Corresponds with GET /openapi-3.0.json (the `GetOlderDocument` operationId).
+	GetOlderDocument(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetDocument This document
 	//
 	// Corresponds with GET /openapi.json (the `GetDocument` operationId).
@@ -976,6 +981,21 @@ func (c *Client) InvalidatePlanWithBody(ctx context.Context, workspaceId string,
 // Corresponds with POST /api/core/invalidate-plan/{workspace_id} (the `InvalidatePlan` operationId).
 func (c *Client) InvalidatePlan(ctx context.Context, workspaceId string, params *InvalidatePlanParams, body InvalidatePlanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewInvalidatePlanRequest(c.Server, workspaceId, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetOlderDocument This document in OpenAPI 3.0
+//
+// Corresponds with GET /openapi-3.0.json (the `GetOlderDocument` operationId).
+func (c *Client) GetOlderDocument(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetOlderDocumentRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -1441,6 +1461,33 @@ func NewInvalidatePlanRequestWithBody(server string, workspaceId string, params 
 			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewGetOlderDocumentRequest constructs an http.Request for the GetOlderDocument method
+func NewGetOlderDocumentRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/openapi-3.0.json")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -2330,6 +2377,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/core/invalidate-plan/{workspace_id} (the `InvalidatePlan` operationId).
 	InvalidatePlanWithResponse(ctx context.Context, workspaceId string, params *InvalidatePlanParams, body InvalidatePlanJSONRequestBody, reqEditors ...RequestEditorFn) (*InvalidatePlanResponse, error)
 
+	// GetOlderDocumentWithResponse This document in OpenAPI 3.0
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /openapi-3.0.json (the `GetOlderDocument` operationId).
+	GetOlderDocumentWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetOlderDocumentResponse, error)
+
 	// GetDocumentWithResponse This document
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -2633,6 +2687,47 @@ func (r InvalidatePlanResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r InvalidatePlanResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetOlderDocumentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *map[string]interface{}
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetOlderDocumentResponse) GetJSON200() *map[string]interface{} {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetOlderDocumentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetOlderDocumentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetOlderDocumentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetOlderDocumentResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -4216,6 +4311,19 @@ func (c *ClientWithResponses) InvalidatePlanWithResponse(ctx context.Context, wo
 	return ParseInvalidatePlanResponse(rsp)
 }
 
+// GetOlderDocumentWithResponse This document in OpenAPI 3.0
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /openapi-3.0.json (the `GetOlderDocument` operationId).
+func (c *ClientWithResponses) GetOlderDocumentWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetOlderDocumentResponse, error) {
+	rsp, err := c.GetOlderDocument(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetOlderDocumentResponse(rsp)
+}
+
 // GetDocumentWithResponse This document
 //
 // Returns a wrapper object for the known response body format(s).
@@ -4648,6 +4756,32 @@ func ParseInvalidatePlanResponse(rsp *http.Response) (*InvalidatePlanResponse, e
 			headers.RetryAfter = value
 		}
 		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetOlderDocumentResponse parses an HTTP response from a GetOlderDocumentWithResponse call
+func ParseGetOlderDocumentResponse(rsp *http.Response) (*GetOlderDocumentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetOlderDocumentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest map[string]interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil

@@ -82,18 +82,20 @@ func NewHTTP(o Options) (*HTTP, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := spec.text()
-	if err != nil {
-		return nil, fmt.Errorf("write the openapi document: %w", err)
-	}
 	mux := http.NewServeMux()
 	for _, route := range routes() {
 		mux.Handle(route.method+" "+route.path, h.serve(route, spec.bodies[route.id]))
 	}
-	mux.HandleFunc("GET "+documentPath, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", contentJSON)
-		_, _ = w.Write(text) // who hung up does not hear it
-	})
+	for path, write := range map[string]func() ([]byte, error){documentPath: Document, olderDocumentPath: DocumentForClients} {
+		text, err := write()
+		if err != nil {
+			return nil, fmt.Errorf("write the openapi document: %w", err)
+		}
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentJSON)
+			_, _ = w.Write(text) // who hung up does not hear it
+		})
+	}
 	h.handler = WithProblems(mux, h.log)
 	return h, nil
 }
@@ -102,7 +104,7 @@ func NewHTTP(o Options) (*HTTP, error) {
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
 // Paths are the patterns under which a mux hands requests over to HTTP.
-func Paths() []string { return []string{"/v1/", "/api/core/", documentPath} }
+func Paths() []string { return []string{"/v1/", "/api/core/", documentPath, olderDocumentPath} }
 
 // serve answers one route. The body, if there is one, is checked by its schema.
 func (h *HTTP) serve(route route, body *bodyCheck) http.Handler {

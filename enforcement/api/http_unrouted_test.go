@@ -110,12 +110,16 @@ func TestWithoutTokensEverybodyMay(t *testing.T) {
 
 func TestTheDocumentIsOpen(t *testing.T) {
 	t.Parallel()
-	want, err := api.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := request{method: "GET", path: "/openapi.json", token: "-"}.ask(t, newDoor(t, willing()))
-	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), want) {
-		t.Errorf("status %d, %d bytes", w.Code, w.Body.Len())
+	for path, write := range map[string]func() ([]byte, error){
+		"/openapi.json": api.Document, "/openapi-3.0.json": api.DocumentForClients,
+	} {
+		want, err := write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := request{method: "GET", path: path, token: "-"}.ask(t, newDoor(t, willing()))
+		if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), want) {
+			t.Errorf("%s: status %d, %d bytes", path, w.Code, w.Body.Len())
+		}
 	}
 }

@@ -19,9 +19,11 @@ import (
 
 const (
 	documentPath = "/openapi.json"
-	schemaPrefix = "#/components/schemas/"
-	contentJSON  = "application/json"
-	bearer       = "bearer"
+	// olderDocumentPath is for generators that know OpenAPI 3.0 only.
+	olderDocumentPath = "/openapi-3.0.json"
+	schemaPrefix      = "#/components/schemas/"
+	contentJSON       = "application/json"
+	bearer            = "bearer"
 )
 
 // spec is the OpenAPI document, and what of it the routes are held by.
@@ -40,7 +42,8 @@ func Document() ([]byte, error) {
 	return s.text()
 }
 
-// DocumentForClients is the same in OpenAPI 3.0, for generators that know no other.
+// DocumentForClients is the same in OpenAPI 3.0, served at /openapi-3.0.json for
+// generators that know no other.
 func DocumentForClients() ([]byte, error) {
 	s, err := newSpec()
 	if err != nil {
@@ -107,15 +110,21 @@ func newSpec() (s *spec, err error) {
 	s.eachNullable(func(schema *huma.Schema, member string) {
 		schema.Properties[member] = &huma.Schema{AnyOf: []*huma.Schema{schema.Properties[member], {Type: "null"}}}
 	})
+	s.describeItself("getDocument", documentPath, "This document")
+	s.describeItself("getOlderDocument", olderDocumentPath, "This document in OpenAPI 3.0")
+	return s, nil
+}
+
+// describeItself adds a route that serves the document, to everybody.
+func (s *spec) describeItself(id, path, summary string) {
 	s.document.AddOperation(&huma.Operation{
-		OperationID: "getDocument", Method: http.MethodGet, Path: documentPath, Summary: "This document", Tags: []string{"document"},
+		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{"document"},
 		Security: []map[string][]string{}, // open
 		Responses: map[string]*huma.Response{"200": {
 			Description: http.StatusText(http.StatusOK),
 			Content:     map[string]*huma.MediaType{contentJSON: {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}},
 		}},
 	})
-	return s, nil
 }
 
 // openAnswers lets answers have members that are not described: those of a later
