@@ -2,7 +2,7 @@
 # Installs what is missing of the programs that Headroom's private services run from.
 #
 #   bash .ci/install.sh demo    redis-server and PostgreSQL, for `headroom dev`
-#   bash .ci/install.sh test    the same, and what `go test -race` and the tests need: a C compiler, ps and PgBouncer
+#   bash .ci/install.sh test    the same, and what `go test -race` and the tests need: a C compiler, ps, PgBouncer and curl
 #
 # Silent and fast when nothing is missing. The places looked at are those of
 # cmd/headroom/devstack. No service is started: ours run on ports of their own.
@@ -75,6 +75,7 @@ missing() {
     has_compiler || echo compiler
     command -v ps >/dev/null || echo ps
     has_pgbouncer || echo pgbouncer
+    command -v curl >/dev/null || echo curl
   fi
 }
 
@@ -89,6 +90,7 @@ packages() {
     apt:compiler) echo gcc libc6-dev ;;
     apt:ps) echo procps ;;
     apt:pgbouncer | brew:pgbouncer) echo pgbouncer ;;
+    apt:curl | brew:curl) echo curl ;;
     brew:redis) echo redis ;;
     brew:postgres) echo postgresql@17 ;;
     esac
@@ -169,7 +171,7 @@ give_up() {
     echo "  macOS:           brew install" $(packages brew "$@")
     case " $* " in *" compiler "*) echo "                   xcode-select --install" ;; esac
     echo "  elsewhere:       redis-server, and postgres with initdb, on PATH;" \
-      "for the tests gcc, ps and pgbouncer"
+      "for the tests gcc, ps, pgbouncer and curl"
     [ "$purpose" = test ] || echo "Or, with everything in containers:  docker compose up"
   } >&2
   exit 1

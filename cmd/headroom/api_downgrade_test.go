@@ -40,7 +40,7 @@ func TestADowngradeLocksTheNewestWhileCallersConsume(t *testing.T) {
 	}
 	for _, locked := range groups[3:] {
 		p, _ := c.refused("resource-locked", "POST", recordGroups+"/consume", consumption(locked, 1, time.Now()))
-		if !strings.Contains(p.Detail, locked) || !strings.Contains(p.UpgradeHint, "release 7 others") || *p.LimitValue != 3 || *p.Used != 10 {
+		if !strings.Contains(p.Detail, locked) || !strings.Contains(p.UpgradeHint, "release 7 of the other") || *p.LimitValue != 3 || *p.Used != 10 {
 			t.Errorf("of %s the problem says %+v, want what unlocks it", locked, p)
 		}
 	}

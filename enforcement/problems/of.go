@@ -82,7 +82,7 @@ func ofUsage(err error) *Problem {
 	case errors.As(err, &locked):
 		p := New(ResourceLocked, locked.Error())
 		p.Limit, p.LimitValue, p.Used, p.Remaining = locked.Feature, &locked.Limit, &locked.Used, new(int64)
-		p.UpgradeHint = fmt.Sprintf("release %d others of %s, keep this one instead of another, or move to a plan that allows %d",
+		p.UpgradeHint = fmt.Sprintf("release %d of the other %s, keep this one instead of another, or move to a plan that allows %d",
 			max(locked.Used-locked.Limit, 1), locked.Feature, locked.Used)
 		return p
 	case errors.As(err, &reused):
