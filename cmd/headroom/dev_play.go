@@ -61,6 +61,7 @@ func (d *dev) play(ctx context.Context, addr string) error {
 	forget := d.found()
 	defer forget()
 	d.invite(addr)
+	d.inviteHTTP(addr)
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -151,6 +152,19 @@ Is it ready? http://%[8]s/readyz   What it counts: http://%[8]s/metrics
 `, d.config.NATSURL.Reveal(), topology.Requested(workspace), body, topology.Stream(schemas.StreamDecisions),
 		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr, shellWord(os.Args[0]), sceneWorkspace,
 		d.config.StripeMode, d.config.StripeAPIKey.Reveal(), d.config.StripeAPIURL)
+}
+
+// inviteHTTP says how to ask over HTTP.
+func (d *dev) inviteHTTP(addr string) {
+	token, credentials := "no token here", ""
+	if !d.config.isOpen() {
+		token, credentials = "a token of HEADROOM_API_TOKENS", `-H "Authorization: Bearer $TOKEN" `
+	}
+	d.say(`
+The HTTP API asks for %[1]s; docs/api.md has every call:
+
+  curl %[2]s-H 'Content-Type: application/json' -d '{"execution_id": "hand-2"}' %[3]s/executions
+  curl %[2]s%[3]s`, token, credentials, "http://"+addr+"/v1/workspaces/"+d.input.trace.Workspaces()[0])
 }
 
 // shellWord is the text as a shell reads one word.

@@ -63,7 +63,16 @@ func TestDevRunsAsAProcessAndLeavesNothingBehind(t *testing.T) {
 		if out, err := asked.CombinedOutput(); err != nil || !strings.Contains(string(out), "allowed") {
 			t.Errorf("%s: %v\n%s", asked, err, out)
 		}
-		dev.await(t, regexp.MustCompile(`bakery .* hand-1 .* allowed$`))
+		for range 2 { // an admission, and what it did
+			curl := dev.await(t, regexp.MustCompile(`^  (curl .*/v1/workspaces/bakery.*)$`))
+			if out, err := exec.CommandContext(t.Context(), "sh", "-c", curl[1]).Output(); err != nil || !strings.Contains(string(out), `"plan_key":"free"`) {
+				t.Errorf("%s: %v\n%s", curl[1], err, out)
+			}
+		}
+		dev.await(t, regexp.MustCompile(`bakery .* hand-2 .* allowed$`))
+		if said := strings.Join(dev.said, "\n"); !regexp.MustCompile(`bakery .* hand-1 .* allowed\n`).MatchString(said) {
+			t.Errorf("nothing is said of hand-1:\n%s", said)
+		}
 		dev.signal(t, os.Interrupt)
 		dev.ends(t)
 	})

@@ -31,6 +31,9 @@ func (serveCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if config.isOpen() && isLoopback(config.HTTPAddr) {
+		log.Warn("the API asks for no token: everybody on this machine may use it", "variable", "HEADROOM_API_TOKENS")
+	}
 	return serve(ctx, config, log, nil)
 }
 
@@ -46,9 +49,6 @@ func serve(ctx context.Context, config Config, log *slog.Logger, ready chan<- st
 	tokens, err := config.tokens()
 	if err != nil {
 		return fmt.Errorf("read HEADROOM_API_TOKENS: %w", err)
-	}
-	if len(tokens) == 0 {
-		log.Warn("the API asks for no token: everybody on this machine may use it", "variable", "HEADROOM_API_TOKENS")
 	}
 	health, metrics, door, doors := newHealth(), newMetrics(), newStripeDoor(config), newAPIDoor()
 	if config.followsStripe() {

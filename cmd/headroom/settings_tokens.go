@@ -18,6 +18,9 @@ func setTokens(field *Secret, text string) error {
 // tokens are who may use the API. They were read before, when the settings were.
 func (c Config) tokens() (api.Tokens, error) { return api.ParseTokens(c.APITokens.Reveal()) }
 
+// isOpen reports whether the API asks for no token.
+func (c Config) isOpen() bool { return c.APITokens.Reveal() == "" }
+
 // errOpen is the end of a serve that anybody could command.
 var errOpen = errors.New("HEADROOM_HTTP_ADDR is reached from other machines and HEADROOM_API_TOKENS is not set, so anybody could decide for your workspaces: " +
 	"set HEADROOM_API_TOKENS to name:token, with a token of 16 characters or more, or HEADROOM_HTTP_ADDR to a loopback address")
@@ -25,7 +28,7 @@ var errOpen = errors.New("HEADROOM_HTTP_ADDR is reached from other machines and 
 // checkExposure refuses to serve the API to everybody but on this machine: settings that
 // are wrong together.
 func (c Config) checkExposure() error {
-	if c.APITokens.Reveal() == "" && !isLoopback(c.HTTPAddr) {
+	if c.isOpen() && !isLoopback(c.HTTPAddr) {
 		return &usageError{Err: errOpen}
 	}
 	return nil
