@@ -59,6 +59,30 @@ func TestTheCommandsOfTheAPIPageAnswerAsShown(t *testing.T) {
 	}
 }
 
+// TestTheREADMEAsksAsItSays runs the curl commands of README, which ask the demo.
+func TestTheREADMEAsksAsItSays(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.must("plans", "apply", demoCatalog)
+	s := i.serve()
+	s.awaitStatus(http.StatusOK)
+	shell, ran := i.shell(t), 0
+	for _, b := range blocksOf(t, "../../README.md") {
+		if b.kind != "sh" || !strings.Contains(b.text, "curl ") {
+			continue
+		}
+		ran++
+		commands := strings.NewReplacer("127.0.0.1:8080", s.addr, "curl ", "curl --fail ").Replace(b.text)
+		out, err := shell(commands)
+		if err != nil || !strings.Contains(out, `"allowed":true`) || !strings.Contains(out, `"used":1,"limit":5`) {
+			t.Errorf("README.md:%d: %s, %v", b.line, out, err)
+		}
+	}
+	if ran != 1 {
+		t.Errorf("README has %d blocks of curl commands, want 1", ran)
+	}
+}
+
 // shell runs commands as somebody would who has the settings, and headroom on the path.
 func (i *installation) shell(t *testing.T, variables ...string) func(commands string) (string, error) {
 	t.Helper()

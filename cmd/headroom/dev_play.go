@@ -156,15 +156,15 @@ Is it ready? http://%[8]s/readyz   What it counts: http://%[8]s/metrics
 
 // inviteHTTP says how to ask over HTTP.
 func (d *dev) inviteHTTP(addr string) {
-	token, credentials := "no token here", ""
+	needs, header := "no token here", ""
 	if !d.config.isOpen() {
-		token, credentials = "a token of HEADROOM_API_TOKENS", `-H "Authorization: Bearer $TOKEN" `
+		needs, header = "a token of HEADROOM_API_TOKENS", `-H "Authorization: Bearer $TOKEN" `
 	}
 	d.say(`
 The HTTP API asks for %[1]s; docs/api.md has every call:
 
   curl %[2]s-H 'Content-Type: application/json' -d '{"execution_id": "hand-2"}' %[3]s/executions
-  curl %[2]s%[3]s`, token, credentials, "http://"+addr+"/v1/workspaces/"+d.input.trace.Workspaces()[0])
+  curl %[2]s%[3]s`, needs, header, "http://"+addr+"/v1/workspaces/"+d.input.trace.Workspaces()[0])
 }
 
 // shellWord is the text as a shell reads one word.
