@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headroomhq/headroom/enforcement/api"
+	"github.com/headroomhq/headroom/enforcement/problems"
 )
 
 // The tokens of an installation that asks for some.
@@ -84,14 +84,14 @@ func (c *caller) must(status int, into any, method, path, body string) apiAnswer
 }
 
 // refused asks for a problem of that kind.
-func (c *caller) refused(slug, method, path, body string) (api.Problem, http.Header) {
+func (c *caller) refused(slug, method, path, body string) (problems.Problem, http.Header) {
 	c.t.Helper()
 	a, err := c.try(method, path, body)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var p api.Problem
-	if err := json.Unmarshal(a.text, &p); err != nil || p.Type != api.ProblemBase+slug || a.status != p.Status {
+	var p problems.Problem
+	if err := json.Unmarshal(a.text, &p); err != nil || p.Type != problems.Base+slug || a.status != p.Status {
 		c.t.Fatalf("%s %s %s answers %d %s, want %s", method, path, body, a.status, a.text, slug)
 	}
 	return p, a.header
