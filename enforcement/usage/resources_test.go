@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/headroomhq/headroom/enforcement/usage"
+	"github.com/headroomhq/headroom/schemas/schematest"
+	"github.com/headroomhq/headroom/subscriptions"
 )
 
 var dayOne = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -286,5 +288,28 @@ func TestReleasesOfOneResourceAtOnceGiveBackOnce(t *testing.T) {
 	h.wantUsed(t, "projects", 0)
 	if n := h.count(t, `select count(*) from usage_resources`); n != 0 {
 		t.Errorf("%d resources are left, want none", n)
+	}
+}
+
+// A feature whose kind the catalog changed has resources from before, which the new
+// counter knows nothing of.
+func TestAFlowGivesNoResourceBackThatItHadAsAStock(t *testing.T) {
+	t.Parallel()
+	h, plans := fixedOn(t, schematest.Postgres(t), features{"projects": 5})
+	h.must(t, project(1))
+	plans.mu.Lock()
+	plans.info.Snapshot.Kinds = map[string]subscriptions.FeatureKind{"projects": subscriptions.FeatureFlow}
+	plans.mu.Unlock()
+	h.must(t, of("projects", 3))
+	err := h.in(t, func(tx pgx.Tx) error {
+		_, err := h.Release(t.Context(), tx, project(1))
+		return err
+	})
+	if !errors.As(err, new(*usage.InvalidArgument)) {
+		t.Errorf("a resource of a flow: %v, want *InvalidArgument and a usable transaction", err)
+	}
+	h.wantUsed(t, "projects", 4)
+	if n := h.count(t, `select sum(quantity)::bigint from usage_resources`); n != 1 {
+		t.Errorf("the resource has %d units, want 1", n)
 	}
 }
