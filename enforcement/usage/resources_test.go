@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/headroomhq/headroom/enforcement/usage"
+	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
 	"github.com/headroomhq/headroom/subscriptions"
 )
@@ -293,7 +294,7 @@ func TestReleasesOfOneResourceAtOnceGiveBackOnce(t *testing.T) {
 
 // A feature whose kind the catalog changed has resources from before, which the new
 // counter knows nothing of.
-func TestAFlowGivesNoResourceBackThatItHadAsAStock(t *testing.T) {
+func TestAFlowNeitherGivesBackNorLocksWhatItHadAsAStock(t *testing.T) {
 	t.Parallel()
 	h, plans := fixedOn(t, schematest.Postgres(t), features{"projects": 5})
 	h.must(t, project(1))
@@ -311,5 +312,16 @@ func TestAFlowGivesNoResourceBackThatItHadAsAStock(t *testing.T) {
 	h.wantUsed(t, "projects", 4)
 	if n := h.count(t, `select sum(quantity)::bigint from usage_resources`); n != 1 {
 		t.Errorf("the resource has %d units, want 1", n)
+	}
+	plans.mu.Lock()
+	plans.info.Snapshot.Features = map[string]schemas.Limit{"projects": schemas.LimitOf(2)}
+	plans.mu.Unlock()
+	err = h.in(t, func(tx pgx.Tx) error { return h.CheckResource(t.Context(), tx, "w", "projects", project(1).ResourceID) })
+	if err != nil {
+		t.Errorf("a resource that can't be given back: %v, want it usable", err)
+	}
+	page, err := h.Resources(t.Context(), usage.ResourceQuery{WorkspaceID: "w", Feature: "projects"})
+	if err != nil || len(page.Resources) != 1 || page.Resources[0].Locked {
+		t.Errorf("the resources are %+v, %v, want one that is not locked", page.Resources, err)
 	}
 }
