@@ -11,7 +11,12 @@ import (
 
 // readCommitted is said aloud, because the default can be changed for a database or a role:
 // a snapshot from before the wait does not see what the last holder stored.
-var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite, CommitQuery: commitHeld}
+
+// commitHeld commits the transaction in which the lock was taken, and no other: in one that
+// act began in its place the setting of rememberTimeout is empty, and the division fails.
+// Without arguments both statements are one message in every mode of pgx.
+const commitHeld = `SELECT 1 / (coalesce(current_setting('headroom.lock_timeout', true), '') <> '')::integer; COMMIT`
 
 // How long to wait holds for the lock alone: what act waits for is not its business. What
 // was set before comes back, and nothing stays after the transaction.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headroomhq/headroom/enforcement/guard"
 	"github.com/headroomhq/headroom/schemas/schematest"
@@ -91,6 +92,24 @@ func TestACommitWithoutAnAnswerHasAnUnknownOutcome(t *testing.T) {
 	}
 }
 
+// A trigger of the application's own fails as the lock's own check does, and is not it.
+func TestATriggerThatDividesByZeroAtTheCommit(t *testing.T) {
+	t.Parallel()
+	pool := connect(t, database(t), 2)
+	if _, err := pool.Exec(t.Context(), `
+		CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM 1/0; RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON projects DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION divide()`); err != nil {
+		t.Fatal(err)
+	}
+	client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{}))
+	err := await(t, starts(t.Context(), client, "org"), "the guard")
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || errors.Is(err, guard.ErrEnded) || is[*guard.OutcomeUnknown](err) {
+		t.Errorf("got %v, want the trigger's error alone", err)
+	}
+}
+
 // What the server itself refuses at the commit is no unknown outcome.
 func TestACommitThatTheServerRefuses(t *testing.T) {
 	t.Parallel()
@@ -124,6 +143,14 @@ func TestWhatActMayNotDoToTheTransaction(t *testing.T) {
 			_, err := tx.Exec(ctx, "COMMIT")
 			return err
 		}, guard.ErrEnded, 1},
+		"end it with SQL and begin another": {func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "COMMIT; BEGIN")
+			return err
+		}, guard.ErrEnded, 1},
+		"roll it back and go on in another": {func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "ROLLBACK AND CHAIN")
+			return err
+		}, guard.ErrEnded, 0},
 		"roll back to a savepoint": {func(ctx context.Context, tx pgx.Tx) error {
 			inner, err := tx.Begin(ctx)
 			if err != nil {
@@ -162,6 +189,63 @@ func TestWhatActMayNotDoToTheTransaction(t *testing.T) {
 			t.Errorf("got %v and %d projects, want that act's attempts changed nothing", err, stored(t, "org"))
 		}
 	})
+}
+
+// Nothing was sent, so that everybody knows what is stored: nothing.
+func TestACommitThatIsNotSentHasAnOutcome(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(context.Context, pgx.Tx) error{
+		"act leaves its rows open": func(ctx context.Context, tx pgx.Tx) error {
+			_ = tx.Conn().PgConn().Exec(ctx, "SELECT generate_series(1, 10)")
+			return nil
+		},
+		"act closes the connection": func(ctx context.Context, tx pgx.Tx) error { return tx.Conn().Close(ctx) },
+		"act ignores that the connection is gone": func(ctx context.Context, tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+			return nil
+		},
+	}
+	for name, in := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := newClient(t, limited(5), guard.NewAdvisoryLock(connect(t, database(t), 1), guard.PostgresOptions{}))
+			_, _, err := guard.Guard(t.Context(), client, request("org"), projects("org", in))
+			if err == nil || is[*guard.OutcomeUnknown](err) {
+				t.Errorf("got %v, want an error, and not one of an unknown outcome", err)
+			}
+			if got := stored(t, "org"); got != 0 {
+				t.Errorf("%d projects are stored, want none", got)
+			}
+			if err := await(t, starts(t.Context(), client, "org"), "a guard"); err != nil {
+				t.Errorf("the next guard gives %v", err)
+			}
+		})
+	}
+}
+
+// The server says that it ends the connection, and not whether it committed before.
+func TestABackendThatIsKilledInTheCommitHasAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	address := database(t)
+	release := slowCommits(t)
+	defer release()
+	tests := map[string]guard.Lock[pgx.Tx]{
+		"advisory":     guard.NewAdvisoryLock(connect(t, address, 1), guard.PostgresOptions{}),
+		"serializable": guard.NewSerializableLock(connect(t, address, 1), guard.PostgresOptions{}),
+	}
+	for name, lock := range tests {
+		done := starts(t.Context(), newClient(t, limited(5), lock), "org")
+		eventually(t, isWaiting, "the commit")
+		if _, err := schematest.Postgres(t).Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks
+			WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`); err != nil {
+			t.Fatal(err)
+		}
+		if err := await(t, done, "the guard"); !is[*guard.OutcomeUnknown](err) {
+			t.Errorf("%s: got %v, want *OutcomeUnknown", name, err)
+		}
+		eventually(t, isAlone, "the end of the backend")
+	}
 }
 
 // A connection that dies in act is an error, and no success.

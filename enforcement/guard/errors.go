@@ -130,7 +130,7 @@ type LockTimeout struct {
 	Key    string
 	Domain string
 	Waited time.Duration
-	// Cause is what the lock's service said, nil where the wait was in this process.
+	// Cause is what the lock's service said, or that the wait was in this process.
 	Cause error
 }
 

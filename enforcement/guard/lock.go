@@ -6,7 +6,7 @@ import "context"
 type Lock[Tx any] interface {
 	// Run calls fn while it alone owns the key in its domain, and returns what fn returned,
 	// unchanged. It releases the key however fn ends: with an error, a panic, or
-	// runtime.Goexit.
+	// runtime.Goexit. The context of fn is made of ctx: it has its values, and ends with it.
 	//
 	// A lock with transactions calls fn inside of one, hands it that as tx, and commits
 	// after fn returned nil and never else. It may call fn again after a transaction

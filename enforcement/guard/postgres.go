@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,7 +28,9 @@ const (
 	codeDeadlock      = "40P01"
 	// codeUnknownCompletion says itself that the outcome is unknown.
 	codeUnknownCompletion = "40003"
-	severityError         = "ERROR"
+	// codeOtherTransaction is the division by zero of commitHeld.
+	codeOtherTransaction = "22012"
+	severityError        = "ERROR"
 )
 
 // PostgresOptions are the settings of the locks in Postgres. Each may be left out.
@@ -153,9 +156,13 @@ func (p *transactions) notHeld(ctx context.Context, a attempt, err error) error 
 
 // commit is detached from the request: cut off in the middle, it would have no outcome.
 func (p *transactions) commit(ctx context.Context, tx pgx.Tx) error {
-	if tx.Conn().PgConn().TxStatus() == idle {
-		_ = tx.Rollback(context.WithoutCancel(ctx)) // so that pgx knows too
+	switch tx.Conn().PgConn().TxStatus() {
+	case idle:
+		p.rollback(ctx, tx) // so that pgx knows too
 		return ErrEnded
+	case failed:
+		p.rollback(ctx, tx)
+		return ErrSwallowed
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.options.CommitTimeout)
 	defer cancel()
@@ -165,20 +172,31 @@ func (p *transactions) commit(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	case errors.Is(err, pgx.ErrTxCommitRollback):
 		return fmt.Errorf("%w: %w", ErrSwallowed, err)
+	case pgconn.SafeToRetry(err):
+		// Nothing was sent, and a server rolls back what it hears no more of.
+		return fmt.Errorf("not committed, because the connection was closed or left busy before: %w", err)
+	case answered(err, codeOtherTransaction) && tx.Conn().PgConn().TxStatus() == failed:
+		// A trigger that divides by zero at the commit ends the transaction, and is another case.
+		return fmt.Errorf("%w and began another: %w", ErrEnded, err)
 	case answered(err):
 		return fmt.Errorf("commit the guard's transaction: %w", err)
 	}
 	return &OutcomeUnknown{Domain: p.domain, Cause: err}
 }
 
-// idle is the state of a connection without a transaction.
-const idle = 'I'
+// The states of a connection without a transaction, and with one that can only roll back.
+const (
+	idle   = 'I'
+	failed = 'E'
+)
 
-// answered reports whether the server itself said that a commit failed. What ends the
-// connection, FATAL, may have come after the commit was done.
-func answered(err error) bool {
+// answered reports whether the server itself said that a commit failed, with one of the
+// codes if any are given. What ends the connection, FATAL, may have come after the
+// commit was done.
+func answered(err error, codes ...string) bool {
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.SeverityUnlocalized == severityError && refused.Code != codeUnknownCompletion
+	return errors.As(err, &refused) && refused.SeverityUnlocalized == severityError && refused.Code != codeUnknownCompletion &&
+		(len(codes) == 0 || slices.Contains(codes, refused.Code))
 }
 
 func (p *transactions) rollback(ctx context.Context, tx pgx.Tx) {

@@ -51,6 +51,14 @@ func (l *SerializableLock) Run(ctx context.Context, key Key, fn func(ctx context
 	return err
 }
 
+var serializable = pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadWrite, CommitQuery: commitHeld}
+
+// holdSerializable sets nothing but what commitHeld looks for.
 func holdSerializable(ctx context.Context, c claim) (pgx.Tx, error) {
-	return c.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadWrite})
+	batch := &pgx.Batch{}
+	batch.BeginTx(serializable)
+	batch.Queue(rememberTimeout)
+	results := c.conn.SendBatch(ctx, batch)
+	tx := results.Tx()
+	return tx, results.Close()
 }

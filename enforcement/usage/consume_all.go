@@ -77,7 +77,12 @@ type batch struct {
 	rooms     []int64
 	places    map[counterKey]int
 	resources []resourceOf
+	// known are the places in resources.
+	known map[resourceKey]int
 }
+
+// resourceKey names a row of usage_resources.
+type resourceKey struct{ workspace, feature, id string }
 
 // resourceOf is an addition to a resource of a counter.
 type resourceOf struct {
@@ -86,7 +91,7 @@ type resourceOf struct {
 }
 
 func batchOf(all []terms, changes []Change) batch {
-	b := batch{places: make(map[counterKey]int)}
+	b := batch{places: make(map[counterKey]int), known: make(map[resourceKey]int)}
 	for _, t := range all {
 		b.places[t.key()] = 0
 	}
@@ -119,12 +124,12 @@ func (b *batch) addResource(at int, change Change) {
 		return
 	}
 	b.registered[at] += change.Quantity
-	for i, r := range b.resources {
-		if r.workspace == change.WorkspaceID && r.feature == change.Feature && r.id == change.ResourceID {
-			b.resources[i].quantity += change.Quantity
-			return
-		}
+	key := resourceKey{change.WorkspaceID, change.Feature, change.ResourceID}
+	if i, known := b.known[key]; known {
+		b.resources[i].quantity += change.Quantity
+		return
 	}
+	b.known[key] = len(b.resources)
 	b.resources = append(b.resources, resourceOf{
 		change.WorkspaceID, change.Feature, registration{change.ResourceID, change.Quantity, change.createdAt()},
 	})

@@ -40,11 +40,17 @@ const lookAt = `
 
 // look reads what each change would meet, all in one snapshot.
 func (c *Counters) look(ctx context.Context, q queryer, all []terms, changes []Change) ([]sight, error) {
+	resources := make([]string, len(changes))
+	for i, change := range changes {
+		if all[i].kind != subscriptions.FeatureFlow { // what a flow has was registered before it was one
+			resources[i] = change.ResourceID
+		}
+	}
 	rows, err := q.Query(ctx, lookAt, pgx.NamedArgs{
 		"workspaces": column(all, func(t terms) string { return t.workspace }),
 		"features":   column(all, func(t terms) string { return t.feature }),
 		"epochs":     column(all, terms.epoch),
-		"resources":  column(changes, func(c Change) string { return c.ResourceID }),
+		"resources":  resources,
 		"limits":     column(all, func(t terms) *int64 { return t.limit.Pointer() }),
 		"revisions":  column(all, func(t terms) int64 { return t.plan.Revision }),
 		"defaults":   column(all, terms.defaultRevision),

@@ -236,6 +236,29 @@ func TestThoseWhoWaitTogetherAreAnsweredOneByOne(t *testing.T) {
 	}
 }
 
+// Another change under a key that waits beside it does not spoil the repeated one.
+func TestARepeatedRequestBesideAnotherUnderItsKeyGetsItsAnswer(t *testing.T) {
+	t.Parallel()
+	h := open(t, plan("free", features{"projects": 10}))
+	first := h.once(t, "k", of("projects", 2))
+	let := h.hold(t, "projects")
+	var wait sync.WaitGroup
+	wait.Go(func() { h.once(t, "", of("projects", 1)) })
+	until(t, "the first one to wait for the row", h.blocked(t, 1))
+	answers := make([]got, 3)
+	for i, quantity := range []int64{5, 2, 5} {
+		wait.Go(func() { answers[i] = h.once(t, "k", of("projects", quantity)) })
+		until(t, "the next one to queue", func() bool { return h.Waiting("w", "projects") == i+1 })
+	}
+	let()
+	wait.Wait()
+	reused := got{Err: &usage.KeyReused{Key: "k"}}
+	if diff := cmp.Diff([]got{reused, first, reused}, answers, sameLimit); diff != "" {
+		t.Errorf("the answers (-want +got):\n%s", diff)
+	}
+	h.wantUsed(t, "projects", 3)
+}
+
 func TestACallerWhoGoesIsToldWhatIsCertain(t *testing.T) {
 	t.Parallel()
 	h := open(t, plan("free", features{"projects": 10}))

@@ -12,7 +12,8 @@ import (
 // Release gives units back in the caller's transaction. It gives back no more than there
 // is, and never fails for that: of the resource that is named, which is forgotten at 0, or
 // without one of the units that belong to no resource. A feature that is no
-// longer in the plan is given back all the same. A flow gives back to the running period.
+// longer in the plan is given back all the same. A flow gives back to the running period,
+// and has no resources: to name one is an *InvalidArgument.
 //
 // What it does with transactions, isolation levels and errors is as with Consume.
 func (c *Counters) Release(ctx context.Context, tx pgx.Tx, change Change) (Balance, error) {
@@ -73,6 +74,9 @@ const lockCounter = `SELECT FROM usage_counters
 func (c *Counters) release(ctx context.Context, tx pgx.Tx, t terms, change Change) (Balance, reading, error) {
 	if t.unknown || t.kind == subscriptions.FeatureBoolean {
 		return Balance{}, reading{}, t.violation()
+	}
+	if err := t.resourceFault(change); err != nil {
+		return Balance{}, reading{}, err
 	}
 	args := t.args()
 	args["quantity"], args["resource"] = change.Quantity, change.ResourceID

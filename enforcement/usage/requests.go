@@ -112,19 +112,17 @@ func (c *claim) result() (Balance, error) {
 // of them; what those have answered is then the answer. Keys are taken in one order, and
 // before any counter, so that nobody waits in a circle.
 func claimAll(ctx context.Context, tx pgx.Tx, all []*claim) error {
-	first := make(map[Once]*claim)
+	waiting := make(map[Once][]*claim)
 	var keyed []*claim
 	for _, c := range all {
 		c.answer, c.same, c.reused = nil, nil, false
 		if c.Key == "" {
 			continue
 		}
-		if owner := first[c.Once]; owner != nil {
-			c.same, c.reused = owner, string(owner.fingerprint) != string(c.fingerprint)
-			continue
+		if waiting[c.Once] == nil {
+			keyed = append(keyed, c)
 		}
-		first[c.Once] = c
-		keyed = append(keyed, c)
+		waiting[c.Once] = append(waiting[c.Once], c)
 	}
 	if len(keyed) == 0 {
 		return nil
@@ -134,12 +132,16 @@ func claimAll(ctx context.Context, tx pgx.Tx, all []*claim) error {
 		return fmt.Errorf("take idempotency keys: %w", err)
 	}
 	for _, once := range taken {
-		delete(first, once)
+		owner := waiting[once][0]
+		for _, c := range waiting[once][1:] {
+			c.same, c.reused = owner, string(owner.fingerprint) != string(c.fingerprint)
+		}
+		delete(waiting, once)
 	}
-	if len(first) == 0 {
+	if len(waiting) == 0 {
 		return nil
 	}
-	return readAnswers(ctx, tx, first)
+	return readAnswers(ctx, tx, waiting)
 }
 
 func takeKeys(ctx context.Context, tx pgx.Tx, keyed []*claim) ([]Once, error) {
@@ -172,10 +174,12 @@ type stored struct {
 }
 
 // readAnswers looks in a later snapshot than the one in which the keys were found taken.
-func readAnswers(ctx context.Context, tx pgx.Tx, waiting map[Once]*claim) error {
+// Each claim is compared with the request that has the key, and not with another that
+// happens to ask at the same moment.
+func readAnswers(ctx context.Context, tx pgx.Tx, waiting map[Once][]*claim) error {
 	keyed := make([]*claim, 0, len(waiting))
-	for _, c := range waiting {
-		keyed = append(keyed, c)
+	for _, claims := range waiting {
+		keyed = append(keyed, claims[0])
 	}
 	rows, err := tx.Query(ctx, `
 		SELECT r.scope, r.key, r.fingerprint, r.answer
@@ -189,15 +193,16 @@ func readAnswers(ctx context.Context, tx pgx.Tx, waiting map[Once]*claim) error 
 		return fmt.Errorf("read stored answers: %w", err)
 	}
 	for _, s := range found {
-		c := waiting[Once{s.Scope, s.Key}]
-		delete(waiting, c.Once)
-		if c.reused = string(s.Fingerprint) != string(c.fingerprint); c.reused {
-			continue
+		once, known := Once{s.Scope, s.Key}, &answer{}
+		if err := json.Unmarshal(s.Answer, known); err != nil {
+			return fmt.Errorf("read the stored answer of key %q: %w", s.Key, err)
 		}
-		c.answer = &answer{}
-		if err := json.Unmarshal(s.Answer, c.answer); err != nil {
-			return fmt.Errorf("read the stored answer of key %q: %w", c.Key, err)
+		for _, c := range waiting[once] {
+			if c.reused = string(s.Fingerprint) != string(c.fingerprint); !c.reused {
+				c.answer = known
+			}
 		}
+		delete(waiting, once)
 	}
 	if len(waiting) > 0 {
 		return fmt.Errorf("%w: a key was forgotten while it was looked for", ErrUnavailable)

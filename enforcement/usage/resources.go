@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/subscriptions"
 )
 
 const (
@@ -144,7 +145,7 @@ func pageOf(t terms, found []resourceRow, size int) ResourcePage {
 		through += *row.Quantity
 		r := Resource{
 			ID: *row.ID, Quantity: *row.Quantity, CreatedAt: row.CreatedAt.UTC(),
-			Through: through, Locked: t.limit.Exceeded(through),
+			Through: through, Locked: t.kind != subscriptions.FeatureFlow && t.limit.Exceeded(through),
 		}
 		if *row.Rank != math.MaxInt32 {
 			r.Kept = int(*row.Rank)

@@ -12,6 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/headroomhq/headroom/enforcement/usage"
+	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/schemas/schematest"
+	"github.com/headroomhq/headroom/subscriptions"
 )
 
 var dayOne = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -286,5 +289,39 @@ func TestReleasesOfOneResourceAtOnceGiveBackOnce(t *testing.T) {
 	h.wantUsed(t, "projects", 0)
 	if n := h.count(t, `select count(*) from usage_resources`); n != 0 {
 		t.Errorf("%d resources are left, want none", n)
+	}
+}
+
+// A feature whose kind the catalog changed has resources from before, which the new
+// counter knows nothing of.
+func TestAFlowNeitherGivesBackNorLocksWhatItHadAsAStock(t *testing.T) {
+	t.Parallel()
+	h, plans := fixedOn(t, schematest.Postgres(t), features{"projects": 5})
+	h.must(t, project(1))
+	plans.mu.Lock()
+	plans.info.Snapshot.Kinds = map[string]subscriptions.FeatureKind{"projects": subscriptions.FeatureFlow}
+	plans.mu.Unlock()
+	h.must(t, of("projects", 3))
+	err := h.in(t, func(tx pgx.Tx) error {
+		_, err := h.Release(t.Context(), tx, project(1))
+		return err
+	})
+	if !errors.As(err, new(*usage.InvalidArgument)) {
+		t.Errorf("a resource of a flow: %v, want *InvalidArgument and a usable transaction", err)
+	}
+	h.wantUsed(t, "projects", 4)
+	if n := h.count(t, `select sum(quantity)::bigint from usage_resources`); n != 1 {
+		t.Errorf("the resource has %d units, want 1", n)
+	}
+	plans.mu.Lock()
+	plans.info.Snapshot.Features = map[string]schemas.Limit{"projects": schemas.LimitOf(2)}
+	plans.mu.Unlock()
+	err = h.in(t, func(tx pgx.Tx) error { return h.CheckResource(t.Context(), tx, "w", "projects", project(1).ResourceID) })
+	if err != nil {
+		t.Errorf("a resource that can't be given back: %v, want it usable", err)
+	}
+	page, err := h.Resources(t.Context(), usage.ResourceQuery{WorkspaceID: "w", Feature: "projects"})
+	if err != nil || len(page.Resources) != 1 || page.Resources[0].Locked {
+		t.Errorf("the resources are %+v, %v, want one that is not locked", page.Resources, err)
 	}
 }

@@ -2,6 +2,8 @@ package guardtest_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -125,4 +127,96 @@ func finds[Tx any](t *testing.T, h guardtest.Harness[Tx]) {
 		t.Fatal("the suite finds nothing wrong")
 	}
 	t.Logf("%d findings, such as: %s", len(findings), findings[0])
+}
+
+// around is a lock that does something wrong around a good one.
+type around struct {
+	guard.Lock[pgx.Tx]
+	run func(guard.Lock[pgx.Tx], context.Context, guard.Key, runs) error
+}
+
+type runs = func(context.Context, pgx.Tx) error
+
+func (a around) Run(ctx context.Context, key guard.Key, fn func(context.Context, pgx.Tx) error) error {
+	return a.run(a.Lock, ctx, key, fn)
+}
+
+// nameless has no domain.
+type nameless struct{ guard.Lock[pgx.Tx] }
+
+func (nameless) Domain() string { return "" }
+
+// valueless is a context that is not made of the request's.
+type valueless struct{ context.Context }
+
+func (valueless) Value(any) any { return nil }
+
+// Each of these holds the lock well, and does something else wrong.
+func TestFaultsAroundAGoodLockAreFound(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		requirement string
+		run         func(guard.Lock[pgx.Tx], context.Context, guard.Key, runs) error
+	}{
+		"a panic becomes an error": {"5.2.4", func(l guard.Lock[pgx.Tx], ctx context.Context, key guard.Key, fn runs) (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					err = fmt.Errorf("panic: %v", p)
+				}
+			}()
+			return l.Run(ctx, key, fn)
+		}},
+		"an error is wrapped": {"5.2.4", func(l guard.Lock[pgx.Tx], ctx context.Context, key guard.Key, fn runs) error {
+			if err := l.Run(ctx, key, fn); err != nil {
+				return fmt.Errorf("lock: %w", err)
+			}
+			return nil
+		}},
+		"what failed is committed": {"5.3.1 nothing is stored of what failed", func(l guard.Lock[pgx.Tx], ctx context.Context, key guard.Key, fn runs) error {
+			var failure error
+			err := l.Run(ctx, key, func(ctx context.Context, tx pgx.Tx) error {
+				failure = fn(ctx, tx)
+				return nil
+			})
+			return errors.Join(err, failure)
+		}},
+		"a failed commit is success": {"a failure that act swallows is an error", func(l guard.Lock[pgx.Tx], ctx context.Context, key guard.Key, fn runs) error {
+			var failure error
+			_ = l.Run(ctx, key, func(ctx context.Context, tx pgx.Tx) error {
+				failure = fn(ctx, tx)
+				return failure
+			})
+			return failure
+		}},
+		"the privilege is not in the key": {"different keys run side by side", func(l guard.Lock[pgx.Tx], ctx context.Context, key guard.Key, fn runs) error {
+			all, err := guard.NewKey(key.Organization(), "all")
+			if err != nil {
+				return err
+			}
+			return l.Run(ctx, all, fn)
+		}},
+		"act gets another context": {"5.3.1", func(l guard.Lock[pgx.Tx], ctx context.Context, key guard.Key, fn runs) error {
+			return l.Run(ctx, key, func(ctx context.Context, tx pgx.Tx) error { return fn(valueless{ctx}, tx) }) //nolint:contextcheck // this is the fault
+		}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := harness(t, func(pool *pgxpool.Pool, o guard.PostgresOptions) (guard.Lock[pgx.Tx], error) {
+				return around{guard.NewAdvisoryLock(pool, o), tc.run}, nil
+			}, schematest.PostgresURL(t))
+			if len(guardtest.Findings(t, h, tc.requirement)) == 0 {
+				t.Error("the suite finds nothing wrong")
+			}
+		})
+	}
+	t.Run("the domain has no name", func(t *testing.T) {
+		t.Parallel()
+		h := harness(t, func(pool *pgxpool.Pool, o guard.PostgresOptions) (guard.Lock[pgx.Tx], error) {
+			return nameless{guard.NewAdvisoryLock(pool, o)}, nil
+		}, schematest.PostgresURL(t))
+		if len(guardtest.Findings(t, h, "5.3.3")) == 0 {
+			t.Error("the suite finds nothing wrong")
+		}
+	})
 }

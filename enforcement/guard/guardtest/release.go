@@ -103,9 +103,14 @@ func oneTransaction[Tx any](t testing.TB, h Harness[Tx]) {
 	r := newRig(t, h, Settings{Connections: 2})
 	var first any
 	c := r.callbacks(3)
-	_, _, err := guard.Guard(t.Context(), r.client, r.request(3), guard.Callbacks[int64, Tx]{
+	type mark struct{}
+	ctx := context.WithValue(t.Context(), mark{}, true)
+	_, _, err := guard.Guard(ctx, r.client, r.request(3), guard.Callbacks[int64, Tx]{
 		Count: func(ctx context.Context, tx Tx) (guard.Usage, error) {
 			first = tx
+			if ctx.Value(mark{}) == nil {
+				t.Error("the context of count is not made of the request's")
+			}
 			return c.Count(ctx, tx)
 		},
 		Act: func(ctx context.Context, tx Tx) (int64, error) {
