@@ -293,3 +293,36 @@ func TestOldKeysAreForgotten(t *testing.T) {
 	h.once(t, "k6", of("projects", 1))
 	h.wantUsed(t, "projects", 8)
 }
+
+func TestRunForgetsOldKeysUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	h := open(t, plan("free", features{"projects": 2000}))
+	h.once(t, "new", of("projects", 1))
+	_, err := h.pool.Exec(t.Context(), `insert into usage_requests (scope, workspace_id, key, fingerprint, created_at)
+		select '', 'w', 'old' || n, '', now() - interval '25 hours' from generate_series(1, 1001) as n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	deadline := time.After(10 * time.Second)
+	for left := 0; left != 1; {
+		select {
+		case <-again.C:
+		case <-deadline:
+			t.Fatalf("%d keys are left, want the new one", left)
+		}
+		if err := h.pool.QueryRow(ctx, `select count(*) from usage_requests`).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	h.once(t, "new", of("projects", 1))
+	h.wantUsed(t, "projects", 1)
+}
