@@ -187,14 +187,5 @@ func TestEventsAndDoorsShareOneLimit(t *testing.T) {
 // eventually asks again and again until it is so.
 func (i *installation) eventually(what string, is func() bool) {
 	i.t.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(patience)
-	for !is() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			i.t.Fatalf("not in time: %s", what)
-		}
-	}
+	schematest.Eventually(i.t, what, is)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/headroomhq/headroom/enforcement/usage"
 	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
 // got is an answer, to be compared.
@@ -306,19 +307,9 @@ func TestRunForgetsOldKeysUntilItsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(10 * time.Second)
-	for left := 0; left != 1; {
-		select {
-		case <-again.C:
-		case <-deadline:
-			t.Fatalf("%d keys are left, want the new one", left)
-		}
-		if err := h.pool.QueryRow(ctx, `select count(*) from usage_requests`).Scan(&left); err != nil {
-			t.Fatal(err)
-		}
-	}
+	schematest.Eventually(t, "the old keys are forgotten", func() bool {
+		return h.count(t, `select count(*) from usage_requests`) == 1
+	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
