@@ -84,16 +84,7 @@ func (w *world) halt(r *running) {
 // what can be subscribed to is waited for with that.
 func (w *world) eventually(what string, is func() bool) {
 	w.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(patience)
-	for !is() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			w.Fatalf("not in time: %s", what)
-		}
-	}
+	schematest.Eventually(w, what, is)
 }
 
 // publish stores a body on a subject, with headers if given.

@@ -125,7 +125,7 @@ func (f *fields) text(name string, v *string, p presence, ok func(string) bool, 
 }
 
 func (f *fields) id(name string, v *string) {
-	f.text(name, v, required, ValidID, "1 to 128 letters, digits, dashes and underscores, the first a letter or digit")
+	f.text(name, v, required, ValidID, IDRule)
 }
 
 func (f *fields) uuid(name string, v *string) {

@@ -3,6 +3,9 @@ package schemas
 // MaxIDLength is the longest identifier, in bytes.
 const MaxIDLength = 128
 
+// IDRule is ValidID in words: what an identifier must be.
+const IDRule = "1 to 128 letters, digits, dashes and underscores, the first a letter or digit"
+
 // ValidID reports whether s can name a workspace, an execution, a feature or a
 // resource: a letter or digit, then at most 127 letters, digits, dashes and
 // underscores (^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$). Whatever it accepts is safe

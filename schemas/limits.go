@@ -3,6 +3,7 @@ package schemas
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -164,6 +165,20 @@ func (l *Limits) Named(name string) *Limit {
 		return &l.MaxExecutionsPerMinute
 	default:
 		return nil
+	}
+}
+
+// StorageBytes is MaxStorageMB in the unit of FeatureStorage. More bytes than can be
+// counted are the most that can.
+func (l Limits) StorageBytes() Limit {
+	n, bounded := l.MaxStorageMB.Value()
+	switch {
+	case !bounded:
+		return Unlimited
+	case n > math.MaxInt64/BytesPerMegabyte:
+		return LimitOf(math.MaxInt64)
+	default:
+		return LimitOf(n * BytesPerMegabyte)
 	}
 }
 

@@ -100,10 +100,6 @@ func (s *service) runParts(ctx context.Context, js jetstream.JetStream, a assemb
 		keepStreams(ctx, js, s.config, s.log)
 		return nil
 	})
-	running.Go(func() error {
-		forgetRequests(ctx, a.doors.counters, s.log)
-		return nil
-	})
 	running.Go(func() error { return s.followStripe(ctx) })
 	return running.Wait()
 }

@@ -116,5 +116,6 @@ func decide(ctx context.Context, work *consumers.Consumers, doors *doors) error 
 	deciding, ctx := errgroup.WithContext(ctx)
 	deciding.Go(func() error { return work.Run(ctx) })
 	deciding.Go(func() error { return doors.run(ctx, work.Ready) })
+	deciding.Go(func() error { return doors.counters.Run(ctx) })
 	return deciding.Wait()
 }

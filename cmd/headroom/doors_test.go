@@ -85,12 +85,33 @@ func (i *installation) folded(workspace string) map[string]string {
 	return found
 }
 
+// answeredOnce has a request that was answered under an idempotency key so long ago.
+func (i *installation) answeredOnce(ago time.Duration) {
+	i.t.Helper()
+	_, err := schematest.Postgres(i.t).Exec(i.t.Context(), `
+		insert into usage_requests (scope, workspace_id, key, fingerprint, created_at)
+		values ('engine', 'ws_mixed', 'old', '', now() - @ago::interval)`, pgx.NamedArgs{"ago": ago})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// keys is how many idempotency keys of consume and release are known.
+func (i *installation) keys() (n int) {
+	i.t.Helper()
+	if err := schematest.Postgres(i.t).QueryRow(i.t.Context(), `select count(*) from usage_requests`).Scan(&n); err != nil {
+		i.t.Fatal(err)
+	}
+	return n
+}
+
 // TestEventsAndDoorsShareOneLimit asks for more than there is room for by every way at
 // once, at two processes, and ends by two ways what was let in.
 func TestEventsAndDoorsShareOneLimit(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	i.must("plans", "apply", demoCatalog)
+	i.answeredOnce(25 * time.Hour)
 	first, second := i.serve(), i.serve()
 	first.awaitStatus(http.StatusOK)
 	second.awaitStatus(http.StatusOK)
@@ -151,6 +172,7 @@ func TestEventsAndDoorsShareOneLimit(t *testing.T) {
 	if balance.Used != 1 {
 		t.Errorf("%d automations, want 1", balance.Used)
 	}
+	i.eventually("the old idempotency key is forgotten", func() bool { return i.keys() == 0 })
 	if families := first.scrape(); sum(families["headroom_door_admissions_total"])+sum(second.scrape()["headroom_door_admissions_total"]) != 2*each ||
 		sum(families["headroom_door_batches_total"]) == 0 {
 		t.Error("the doors count nothing")
@@ -165,14 +187,5 @@ func TestEventsAndDoorsShareOneLimit(t *testing.T) {
 // eventually asks again and again until it is so.
 func (i *installation) eventually(what string, is func() bool) {
 	i.t.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(patience)
-	for !is() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			i.t.Fatalf("not in time: %s", what)
-		}
-	}
+	schematest.Eventually(i.t, what, is)
 }

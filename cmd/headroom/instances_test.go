@@ -89,16 +89,7 @@ func (e *estate) runs(run func(context.Context) error) {
 
 func (e *estate) eventually(what string, is func() bool) {
 	e.Helper()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(patience)
-	for !is() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			e.Fatalf("not in time: %s", what)
-		}
-	}
+	schematest.Eventually(e, what, is)
 }
 
 // assign puts the workspace on a plan, in a period of an hour unless told otherwise.

@@ -95,13 +95,13 @@ func checkProbes(workspace string, probes []Probe) error {
 			return wrong("payload_bytes", "must not be negative")
 		case p.Execution:
 		case !schemas.ValidID(p.Feature):
-			return wrong("feature", idFault)
+			return wrong("feature", idRule)
 		case p.PayloadBytes != 0:
 			return wrong("payload_bytes", "is for an execution")
 		case p.Quantity != nil && *p.Quantity < 0:
 			return wrong("quantity", "must not be negative")
 		case p.ResourceID != "" && !schemas.ValidID(p.ResourceID):
-			return wrong("resource_id", idFault)
+			return wrong("resource_id", idRule)
 		}
 	}
 	return nil

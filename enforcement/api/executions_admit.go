@@ -124,7 +124,7 @@ func (e *Executions) withdraw(overruled []*pendingAdmission) {
 func checkNames(workspace, execution string) error {
 	for _, each := range [...]struct{ field, value string }{{"workspace_id", workspace}, {"execution_id", execution}} {
 		if !schemas.ValidID(each.value) {
-			return &usage.InvalidArgument{Field: each.field, Detail: "must be 1 to 128 letters, digits, dashes and underscores, and begin with a letter or digit"}
+			return &usage.InvalidArgument{Field: each.field, Detail: idRule}
 		}
 	}
 	return nil

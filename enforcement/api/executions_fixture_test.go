@@ -255,14 +255,5 @@ func allows(decisions []schemas.DecisionMade) int {
 // eventually asks again and again until it is so.
 func (h *house) eventually(what string, is func() bool) {
 	h.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(patience)
-	for !is() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			h.Fatalf("not in time: %s", what)
-		}
-	}
+	schematest.Eventually(h, what, is)
 }

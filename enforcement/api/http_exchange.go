@@ -36,7 +36,7 @@ type exchange struct {
 
 // idRule is schemas.ValidID for a person, and idPattern for a machine.
 const (
-	idRule    = "must be 1 to 128 letters, digits, dashes and underscores, the first a letter or digit"
+	idRule    = "must be " + schemas.IDRule
 	idPattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"
 )
 

@@ -62,7 +62,7 @@ func resourceRoutes() []route {
 				limitParameter(defaultResources, maxResources),
 				{name: inAfter, schema: &huma.Schema{Type: huma.TypeString}, doc: "Where the page before ended: from its Link.", check: anything},
 			},
-			problems: []string{problems.PolicyViolation, problems.NotEntitled},
+			problems: []string{problems.NotEntitled},
 			serve:    listResources,
 		},
 		{
@@ -70,8 +70,7 @@ func resourceRoutes() []route {
 			summary:     "Choose which resources stay unlocked",
 			description: "In place of the oldest. It replaces an earlier choice, and counts for every downgrade from then on.",
 			body:        typeOf[keepBody](), status: http.StatusNoContent,
-			problems: []string{problems.PolicyViolation, problems.NotEntitled},
-			serve:    keepResources,
+			serve: keepResources,
 		},
 	}
 }

@@ -190,10 +190,8 @@ func checkWorkspace(workspace string) error {
 	if schemas.ValidID(workspace) {
 		return nil
 	}
-	return &usage.InvalidArgument{Field: "workspace_id", Detail: idFault}
+	return &usage.InvalidArgument{Field: "workspace_id", Detail: idRule}
 }
-
-const idFault = "must be 1 to 128 letters, digits, _ and -, beginning with a letter or digit"
 
 // unread says what could not be done. What is no answer in itself is a service that is
 // away: the reads of this room fail in no other way.

@@ -93,7 +93,7 @@ func (r *Reader) Decisions(ctx context.Context, q ledger.Query) ([]DecisionView,
 		return nil, err
 	}
 	if q.Execution != "" && !schemas.ValidID(q.Execution) {
-		return nil, &usage.InvalidArgument{Field: "execution", Detail: idFault}
+		return nil, &usage.InvalidArgument{Field: "execution", Detail: idRule}
 	}
 	records, err := r.options.Ledger.Decisions(ctx, q)
 	if err != nil {

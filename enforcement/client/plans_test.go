@@ -61,16 +61,7 @@ func plansOf(t *testing.T, o client.PlansOptions) *client.Plans {
 // eventually asks again and again until it is so.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(patience)
-	for !is() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			t.Fatalf("not in time: %s", what)
-		}
-	}
+	schematest.Eventually(t, what, is)
 }
 
 func found(t *testing.T, p *client.Plans) subscriptions.PlanInfo {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headroomhq/headroom/enforcement/guard"
 	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
 // hotCallers is how many goroutines want one key.
@@ -62,7 +63,7 @@ func unlimited() *plan {
 
 func hotPool(b *testing.B, connections int32) *pgxpool.Pool {
 	b.Helper()
-	pool := connect(b, database(b), connections)
+	pool := schematest.Pool(b, database(b), connections)
 	if _, err := pool.Exec(b.Context(), "INSERT INTO projects (organization) SELECT 'hot' FROM generate_series(1, 100)"); err != nil {
 		b.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func slowCommits(t testing.TB) (release func()) {
 
 func TestARequestThatEndsDuringTheCommitChangesNothing(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 2)
+	pool := schematest.Pool(t, database(t), 2)
 	release := slowCommits(t)
 	client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{CommitTimeout: patience}))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +72,7 @@ func TestACommitWithoutAnAnswerHasAnUnknownOutcome(t *testing.T) {
 			t.Parallel()
 			address := database(t)
 			release := slowCommits(t)
-			pool := connect(t, tc.way(t, address), 2)
+			pool := schematest.Pool(t, tc.way(t, address), 2)
 			client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{CommitTimeout: 300 * time.Millisecond}))
 			err := await(t, starts(t.Context(), client, "org"), "the guard")
 			var unknown *guard.OutcomeUnknown
@@ -113,7 +113,7 @@ func TestATriggerThatDividesByZeroAtTheCommit(t *testing.T) {
 // What the server itself refuses at the commit is no unknown outcome.
 func TestACommitThatTheServerRefuses(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 2)
+	pool := schematest.Pool(t, database(t), 2)
 	if _, err := pool.Exec(t.Context(), `ALTER TABLE projects ADD FOREIGN KEY (organization) REFERENCES organizations
 		DEFERRABLE INITIALLY DEFERRED`); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestWhatActMayNotDoToTheTransaction(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := connect(t, database(t), 1)
+			pool := schematest.Pool(t, database(t), 1)
 			client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{}))
 			if _, _, err := guard.Guard(t.Context(), client, request("org"), projects("org", tc.in)); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
@@ -178,7 +178,7 @@ func TestWhatActMayNotDoToTheTransaction(t *testing.T) {
 	}
 	t.Run("commit or roll back itself", func(t *testing.T) {
 		t.Parallel()
-		client := newClient(t, limited(5), guard.NewAdvisoryLock(connect(t, database(t), 1), guard.PostgresOptions{}))
+		client := newClient(t, limited(5), guard.NewAdvisoryLock(schematest.Pool(t, database(t), 1), guard.PostgresOptions{}))
 		_, _, err := guard.Guard(t.Context(), client, request("org"), projects("org", func(ctx context.Context, tx pgx.Tx) error {
 			if tx.Commit(ctx) == nil || tx.Rollback(ctx) == nil {
 				t.Error("act may end the transaction")
@@ -251,7 +251,7 @@ func TestABackendThatIsKilledInTheCommitHasAnUnknownOutcome(t *testing.T) {
 // A connection that dies in act is an error, and no success.
 func TestABackendThatIsKilledInAct(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 2)
+	pool := schematest.Pool(t, database(t), 2)
 	client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{}))
 	_, _, err := guard.Guard(t.Context(), client, request("org"), projects("org", func(ctx context.Context, tx pgx.Tx) error {
 		_, _ = tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")

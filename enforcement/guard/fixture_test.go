@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/headroomhq/headroom/enforcement/guard"
 	"github.com/headroomhq/headroom/schemas"
@@ -60,22 +59,6 @@ func database(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return schematest.PostgresURL(t)
-}
-
-// connect is a pool of so many connections on the address.
-func connect(t testing.TB, address string, connections int32) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.MaxConns = connections
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
 }
 
 // projects counts and inserts rows of one organization; in is called in act, after the insert.

@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
 	"time"
 
@@ -126,7 +125,7 @@ func resolved(info subscriptions.PlanInfo, privilege string) (Resolution, bool) 
 // measure is a privilege's limit, the field that an override of it has, and its kind.
 func measure(s subscriptions.Snapshot, privilege string) (*schemas.Limit, string, subscriptions.FeatureKind) {
 	if privilege == schemas.FeatureStorage {
-		inBytes := bytesOf(s.Limits.MaxStorageMB)
+		inBytes := s.Limits.StorageBytes()
 		return &inBytes, schemas.LimitStorageMB, subscriptions.FeatureStock
 	}
 	if limit := s.Limits.Named(privilege); limit != nil {
@@ -140,17 +139,6 @@ func measure(s subscriptions.Snapshot, privilege string) (*schemas.Limit, string
 		return nil, "", ""
 	}
 	return &limit, "features." + privilege, s.KindOf(privilege)
-}
-
-func bytesOf(megabytes schemas.Limit) schemas.Limit {
-	n, bounded := megabytes.Value()
-	switch {
-	case !bounded:
-		return megabytes
-	case n > math.MaxInt64/schemas.BytesPerMegabyte:
-		return schemas.LimitOf(math.MaxInt64)
-	}
-	return schemas.LimitOf(n * schemas.BytesPerMegabyte)
 }
 
 func sourceOf(info subscriptions.PlanInfo, field string) Source {

@@ -32,7 +32,7 @@ plans:
 // the lock and the application's table.
 func TestAGuardOnARealPlan(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 2)
+	pool := schematest.Pool(t, database(t), 2)
 	store := subscriptions.NewStore(schematest.Postgres(t), subscriptions.StoreOptions{})
 	parsed, err := subscriptions.ParseCatalog("catalog.yaml", []byte(catalog))
 	if err != nil {

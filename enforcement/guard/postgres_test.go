@@ -24,7 +24,7 @@ func TestTheAdvisoryLockIsThatOfTheSpecification(t *testing.T) {
 		END $$`); err != nil {
 		t.Fatal(err)
 	}
-	pool := connect(t, address, 2)
+	pool := schematest.Pool(t, address, 2)
 	client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{}))
 	_, details, err := guard.Guard(t.Context(), client, request("org"), projects("org", func(ctx context.Context, tx pgx.Tx) error {
 		var isolation string
@@ -49,7 +49,7 @@ func TestALockTimeoutLeavesTheConnectionInUse(t *testing.T) {
 	t.Parallel()
 	address := database(t)
 	release := elsewhere(t, "org")
-	pool := connect(t, address, 1)
+	pool := schematest.Pool(t, address, 1)
 	client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{LockTimeout: 200 * time.Millisecond}))
 	backend := func() (pid int) {
 		if err := pool.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
@@ -79,7 +79,7 @@ func TestLockTimeoutIsNobodyElsesSetting(t *testing.T) {
 	for name, lock := range databaseLocks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := connect(t, database(t), 1)
+			pool := schematest.Pool(t, database(t), 1)
 			// The application's own, set once for the session.
 			if _, err := pool.Exec(t.Context(), "SET lock_timeout = '7s'"); err != nil {
 				t.Fatal(err)
@@ -120,7 +120,7 @@ func TestACancelledWaitInTheDatabase(t *testing.T) {
 	t.Parallel()
 	address := database(t)
 	release := elsewhere(t, "org")
-	client := newClient(t, limited(5), guard.NewAdvisoryLock(connect(t, address, 2), guard.PostgresOptions{LockTimeout: patience}))
+	client := newClient(t, limited(5), guard.NewAdvisoryLock(schematest.Pool(t, address, 2), guard.PostgresOptions{LockTimeout: patience}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := starts(ctx, client, "org")
@@ -142,7 +142,7 @@ func TestALostCancelRequestIsBoundedByTheLockTimeout(t *testing.T) {
 	t.Parallel()
 	address := database(t)
 	release := elsewhere(t, "org")
-	lock := guard.NewAdvisoryLock(connect(t, withoutCancels(t, address), 2), guard.PostgresOptions{LockTimeout: time.Second})
+	lock := guard.NewAdvisoryLock(schematest.Pool(t, withoutCancels(t, address), 2), guard.PostgresOptions{LockTimeout: time.Second})
 	client := newClient(t, limited(5), lock)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -167,7 +167,7 @@ func TestWaitersHoldNoConnections(t *testing.T) {
 	t.Parallel()
 	address := database(t)
 	release := elsewhere(t, "hot")
-	pool := connect(t, address, 4)
+	pool := schematest.Pool(t, address, 4)
 	client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{LockTimeout: patience}))
 	waiting := make([]<-chan error, 40)
 	for i := range waiting {
@@ -198,7 +198,7 @@ func TestWaitersHoldNoConnections(t *testing.T) {
 // held: the guard would wait for its own connection.
 func TestAPlanBehindThePoolOfOneConnectionDoesNotHang(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 1)
+	pool := schematest.Pool(t, database(t), 1)
 	p := limited(5)
 	fresh := true
 	client := newClient[pgx.Tx](t, reads(func(ctx context.Context) (guard.Resolution, error) {
@@ -231,13 +231,13 @@ func (r reads) Resolve(ctx context.Context, _, _ string) (guard.Resolution, erro
 
 func TestALockThatCannotBeAskedForIsUnavailable(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, "postgres://nobody@127.0.0.1:1/none?sslmode=disable", 1)
+	pool := schematest.Pool(t, "postgres://nobody@127.0.0.1:1/none?sslmode=disable", 1)
 	client := newClient(t, limited(5), guard.NewAdvisoryLock(pool, guard.PostgresOptions{LockTimeout: time.Second}))
 	if err := await(t, starts(t.Context(), client, "org"), "a refusal"); !is[*guard.LockUnavailable](err) {
 		t.Errorf("got %v, want *LockUnavailable", err)
 	}
 	// A pool that others have used up is no wait for the key.
-	busy := connect(t, database(t), 1)
+	busy := schematest.Pool(t, database(t), 1)
 	conn, err := busy.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestALockThatCannotBeAskedForIsUnavailable(t *testing.T) {
 // not meet. Guards then fail, and still never exceed the limit.
 func TestTheDefaultExecModeThroughPgBouncerExceedsNothing(t *testing.T) {
 	t.Parallel()
-	through := connect(t, schematest.PgBouncer(t, database(t)), 10)
+	through := schematest.Pool(t, schematest.PgBouncer(t, database(t)), 10)
 	client := newClient(t, limited(5), guard.NewAdvisoryLock(through, guard.PostgresOptions{}))
 	const organizations = 4 // one after the other they would all use one connection
 	running := make([]<-chan error, 40)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/headroomhq/headroom/enforcement/guard"
+	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
 // databaseLocks are the locks that wait in the database.
@@ -38,7 +39,7 @@ func rowLock(t testing.TB, pool *pgxpool.Pool, query string) *guard.RowLock {
 
 func TestARowOfTheApplicationsOwn(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 8)
+	pool := schematest.Pool(t, database(t), 8)
 	client := newClient[pgx.Tx](t, limited(5), rowLock(t, pool, organizationRow))
 	if err := await(t, starts(t.Context(), client, "org"), "a refusal"); !is[*guard.LockUnavailable](err) {
 		t.Fatalf("without the row: %v, want *LockUnavailable, because nothing was locked", err)
@@ -63,7 +64,7 @@ func TestARowOfTheApplicationsOwn(t *testing.T) {
 // FOR UPDATE would let them wait.
 func TestTheRowLockDoesNotHinderWhoRefersToTheRow(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 2)
+	pool := schematest.Pool(t, database(t), 2)
 	if _, err := pool.Exec(t.Context(), `INSERT INTO organizations VALUES ('org');
 		CREATE TABLE members (organization text REFERENCES organizations)`); err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func TestTheRowLockDoesNotHinderWhoRefersToTheRow(t *testing.T) {
 
 func TestAQueryThatLocksNothingIsRefused(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, "postgres://127.0.0.1:1/never", 1)
+	pool := schematest.Pool(t, "postgres://127.0.0.1:1/never", 1)
 	for query, works := range map[string]bool{
 		"SELECT 1 FROM organizations WHERE id = @organization":                      false,
 		"SELECT 1 FROM organizations WHERE id = @organization FOR SHARE":            false,
@@ -98,7 +99,7 @@ func TestAQueryThatLocksNothingIsRefused(t *testing.T) {
 
 func TestTheTableOfKeys(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 8)
+	pool := schematest.Pool(t, database(t), 8)
 	lock, err := guard.NewRowLock(pool, guard.RowOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,8 @@ func ofLock(err error) *Problem {
 	)
 	switch {
 	case errors.As(err, &lost):
-		return New(Unavailable, "whether it was done is not known: look before doing it again")
+		// No 503: its Retry-After would have a client do it again.
+		return New(Internal, "whether it was done is not known: look before doing it again")
 	case errors.As(err, &provider), errors.As(err, &timeout), errors.As(err, &away):
 		return New(Unavailable, "nothing was done, because it could not be decided at the moment: ask again")
 	default:

@@ -53,9 +53,9 @@ func of(err error) *Problem {
 	case errors.Is(err, context.Canceled):
 		return New(Unavailable, "the request was given up before it was answered").Because(err)
 	case away(err):
-		return New(Unavailable, "a service that Headroom needs is away; ask again in a moment").Because(err)
+		return New(Unavailable, "a service that is needed for this is away; ask again in a moment").Because(err)
 	default:
-		return New(Internal, "something went wrong inside Headroom; its log has the cause under this instance").Because(err)
+		return New(Internal, "something went wrong; the log has the cause under this instance").Because(err)
 	}
 }
 

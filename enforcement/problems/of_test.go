@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -42,7 +43,7 @@ func TestErrorsAreToldByWhatToDo(t *testing.T) {
 		{&guard.ProviderUnavailable{}, "unavailable"},
 		{&guard.LockTimeout{}, "unavailable"},
 		{&guard.LockUnavailable{Cause: errors.New("refused")}, "unavailable"},
-		{&guard.OutcomeUnknown{Cause: errors.New("lost")}, "unavailable"},
+		{&guard.OutcomeUnknown{Cause: errors.New("lost")}, "internal-error"},
 		{guard.ErrNested, "internal-error"},
 		{subscriptions.ErrStalePlan, "unavailable"},
 		{subscriptions.ErrPeriodNotStarted, "unavailable"},
@@ -84,7 +85,7 @@ func TestWhatGuardRefusesCarriesItsNumbers(t *testing.T) {
 		t.Errorf("hint is %q", p.UpgradeHint)
 	}
 	lost := problems.Of(&guard.OutcomeUnknown{Cause: errors.New("lost")}, "")
-	if !strings.Contains(lost.Detail, "not known") {
+	if !strings.Contains(lost.Detail, "not known") || lost.RetryAfter(time.Now()) != 0 {
 		t.Errorf("a lost commit is told as %q", lost.Detail)
 	}
 }

@@ -32,7 +32,7 @@ type Problem struct {
 	RetryAfterMS *int64       `json:"retry_after_ms,omitempty" doc:"After how many milliseconds the same request may be allowed."`
 	UpgradeHint  string       `json:"upgrade_hint,omitempty" doc:"What would lift the refusal, for a person."`
 	Scope        string       `json:"required_scope,omitempty" enum:"read,execute,admin" doc:"The scope that the token lacks."`
-	Errors       []FieldFault `json:"errors,omitempty" doc:"Each fault of the request."`
+	Errors       []FieldFault `json:"errors,omitempty" nullable:"false" doc:"Each fault of the request."`
 
 	// cause is what led here, for the log alone.
 	cause error

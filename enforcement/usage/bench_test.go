@@ -17,8 +17,8 @@ import (
 func durable(b *testing.B) (*house, *pgxpool.Pool) {
 	b.Helper()
 	server := schematest.DurablePostgresServer(b)
-	pool := poolOf(b, server.URL(), 32)
-	return openOn(b, pool, poolOf(b, server.URL(), 2), plan("free", features{"projects": 1 << 50})), pool
+	pool := schematest.Pool(b, server.URL(), 32)
+	return openOn(b, pool, schematest.Pool(b, server.URL(), 2), plan("free", features{"projects": 1 << 50})), pool
 }
 
 const hotCallers = 32

@@ -23,7 +23,7 @@ type Change struct {
 	CreatedAt time.Time
 }
 
-const idRule = "must be 1 to 128 letters, digits, dashes and underscores, and begin with a letter or digit"
+const idRule = "must be " + schemas.IDRule
 
 // check refuses what no database needs to be asked about. All that it lets through can
 // be stored: a statement that fails would spoil the caller's transaction.

@@ -40,6 +40,11 @@ const (
 // A transaction that changes several counters one by one should do so in the order
 // of their names, or with ConsumeAll, so that two of them can't wait for each other.
 func (c *Counters) Consume(ctx context.Context, tx pgx.Tx, change Change) (Balance, error) {
+	return c.inTransaction(ctx, change, func(t terms) (Balance, reading, error) { return c.consume(ctx, tx, t, change) })
+}
+
+// inTransaction makes a change by the terms that are in force.
+func (c *Counters) inTransaction(ctx context.Context, change Change, do func(terms) (Balance, reading, error)) (Balance, error) {
 	if err := change.check(); err != nil {
 		return Balance{}, err
 	}
@@ -47,7 +52,7 @@ func (c *Counters) Consume(ctx context.Context, tx pgx.Tx, change Change) (Balan
 	err := c.onCurrentPlan(ctx, change.WorkspaceID, change.Feature, func(t terms) (reading, error) {
 		var err error
 		var r reading
-		balance, r, err = c.consume(ctx, tx, t, change)
+		balance, r, err = do(t)
 		return r, err
 	})
 	return balance, err

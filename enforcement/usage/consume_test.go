@@ -316,7 +316,7 @@ func TestEveryRefusalSaysWhy(t *testing.T) {
 	h.wantUsed(t, "projects", 1)
 }
 
-const idRule = "must be 1 to 128 letters, digits, dashes and underscores, and begin with a letter or digit"
+const idRule = "must be 1 to 128 letters, digits, dashes and underscores, the first a letter or digit"
 
 // typed is the answer in an error, without what is wrapped around it.
 func typed(err error) error {

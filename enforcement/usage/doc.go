@@ -11,6 +11,7 @@
 //	ConsumeAll    many changes, all or nothing, in one statement
 //	ConsumeOnce ─► key taken ─► the same statement ─► answer kept ─► commit
 //	  in a transaction of its own; who waits for the same counter shares the next one
+//	Run           forgets kept answers after a day
 //
 // The tables stand in the application's database. A row of usage_counters is locked by
 // whoever changes it, and usage_resources and the thresholds change under that

@@ -112,7 +112,7 @@ func TestWhatTheDocumentShows(t *testing.T) {
 	ctx, pool := t.Context(), schematest.Postgres(t)
 	h := openOn(t, pool, pool, plan("free", features{"projects": 1}),
 		plan("team", features{"projects": 3, "emails": 1, "imports": 1, "storage_bytes": 1}))
-	counters := wire(pool, poolOf(t, schematest.PostgresURL(t), 2))
+	counters := wire(pool, schematest.Pool(t, schematest.PostgresURL(t), 2))
 	if _, err := pool.Exec(ctx, `create table app_projects (id text primary key, workspace_id text, name text)`); err != nil {
 		t.Fatal(err)
 	}

@@ -61,23 +61,7 @@ type house struct {
 func open(t testing.TB, plans ...subscriptions.Plan) *house {
 	t.Helper()
 	pool := schematest.Postgres(t)
-	return openOn(t, pool, poolOf(t, schematest.PostgresURL(t), 2), plans...)
-}
-
-// poolOf is another pool on a database, with so many connections.
-func poolOf(t testing.TB, address string, connections int32) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.MaxConns = connections
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
+	return openOn(t, pool, schematest.Pool(t, schematest.PostgresURL(t), 2), plans...)
 }
 
 // openOn reads plans from a pool of their own: the other one is held by the transactions

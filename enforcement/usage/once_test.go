@@ -14,6 +14,7 @@ import (
 
 	"github.com/headroomhq/headroom/enforcement/usage"
 	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
 // got is an answer, to be compared.
@@ -315,4 +316,27 @@ func TestOldKeysAreForgotten(t *testing.T) {
 	h.once(t, "k0", of("projects", 1))
 	h.once(t, "k6", of("projects", 1))
 	h.wantUsed(t, "projects", 8)
+}
+
+func TestRunForgetsOldKeysUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	h := open(t, plan("free", features{"projects": 2000}))
+	h.once(t, "new", of("projects", 1))
+	_, err := h.pool.Exec(t.Context(), `insert into usage_requests (scope, workspace_id, key, fingerprint, created_at)
+		select '', 'w', 'old' || n, '', now() - interval '25 hours' from generate_series(1, 1001) as n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	schematest.Eventually(t, "the old keys are forgotten", func() bool {
+		return h.count(t, `select count(*) from usage_requests`) == 1
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	h.once(t, "new", of("projects", 1))
+	h.wantUsed(t, "projects", 1)
 }

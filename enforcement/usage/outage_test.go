@@ -12,8 +12,8 @@ import (
 func TestPostgresKilledInTheMiddleLosesNothingAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	server := schematest.PostgresServer(t)
-	pool := poolOf(t, server.URL(), 8)
-	h := openOn(t, pool, poolOf(t, server.URL(), 2), plan("free", features{"projects": -1}))
+	pool := schematest.Pool(t, server.URL(), 8)
+	h := openOn(t, pool, schematest.Pool(t, server.URL(), 2), plan("free", features{"projects": -1}))
 	const callers, calls = 8, 40
 	var wait sync.WaitGroup
 	var mu sync.Mutex

@@ -275,9 +275,9 @@ func TestTheDatabasesIsolationDoesNotMatterToTheDoors(t *testing.T) {
 func TestAPoolOfOneConnectionIsEnough(t *testing.T) {
 	t.Parallel()
 	shared := schematest.Postgres(t)
-	one := poolOf(t, schematest.PostgresURL(t), 1)
+	one := schematest.Pool(t, schematest.PostgresURL(t), 1)
 	setup := openOn(t, shared, shared, plan("free", features{"projects": 5}))
-	own := openOn(t, one, poolOf(t, schematest.PostgresURL(t), 1))
+	own := openOn(t, one, schematest.Pool(t, schematest.PostgresURL(t), 1))
 	for name, door := range map[string]func() error{
 		"consume": func() error { _, err := own.consume(t, of("projects", 1)); return err },
 		"once": func() error {

@@ -17,17 +17,7 @@ import (
 //
 // What it does with transactions, isolation levels and errors is as with Consume.
 func (c *Counters) Release(ctx context.Context, tx pgx.Tx, change Change) (Balance, error) {
-	if err := change.check(); err != nil {
-		return Balance{}, err
-	}
-	var balance Balance
-	err := c.onCurrentPlan(ctx, change.WorkspaceID, change.Feature, func(t terms) (reading, error) {
-		var err error
-		var r reading
-		balance, r, err = c.release(ctx, tx, t, change)
-		return r, err
-	})
-	return balance, err
+	return c.inTransaction(ctx, change, func(t terms) (Balance, reading, error) { return c.release(ctx, tx, t, change) })
 }
 
 // released is what a release found and left.

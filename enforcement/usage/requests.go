@@ -11,22 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// KeepRequests is how long the answers under idempotency keys should be kept.
-const KeepRequests = 24 * time.Hour
-
-// Prune forgets up to limit requests that were made before the instant, and returns how
-// many. A request that is repeated after that counts again.
-func (c *Counters) Prune(ctx context.Context, before time.Time, limit int) (int64, error) {
-	tag, err := c.pool.Exec(ctx, `
-		DELETE FROM usage_requests WHERE ctid = ANY(ARRAY(
-			SELECT ctid FROM usage_requests WHERE created_at < @before ORDER BY created_at LIMIT @limit FOR UPDATE SKIP LOCKED))`,
-		pgx.NamedArgs{"before": before, "limit": limit})
-	if err != nil {
-		return 0, fmt.Errorf("forget old requests: %w", err)
-	}
-	return tag.RowsAffected(), nil
-}
-
 // fingerprint tells a repeated request from another one. No field can run into the
 // next: a line break is in none of them.
 func fingerprint(act string, c Change) []byte {

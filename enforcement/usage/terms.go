@@ -44,24 +44,11 @@ func (c *Counters) termsOf(ctx context.Context, workspace, feature string) (term
 func termsIn(plan subscriptions.PlanInfo, workspace, feature string) terms {
 	t := terms{workspace: workspace, feature: feature, plan: plan, kind: plan.Snapshot.KindOf(feature)}
 	if feature == schemas.FeatureStorage {
-		t.kind, t.included, t.limit = subscriptions.FeatureStock, true, storageLimit(plan.Snapshot.Limits.MaxStorageMB)
+		t.kind, t.included, t.limit = subscriptions.FeatureStock, true, plan.Snapshot.Limits.StorageBytes()
 		return t
 	}
 	t.limit, t.included = plan.Snapshot.Features[feature]
 	return t
-}
-
-// storageLimit is a limit in megabytes as one in bytes.
-func storageLimit(megabytes schemas.Limit) schemas.Limit {
-	n, bounded := megabytes.Value()
-	switch {
-	case !bounded:
-		return schemas.Unlimited
-	case n > math.MaxInt64/schemas.BytesPerMegabyte:
-		return schemas.LimitOf(math.MaxInt64)
-	default:
-		return schemas.LimitOf(n * schemas.BytesPerMegabyte)
-	}
 }
 
 // epoch names the counter: periods of one usage epoch share a flow's.

@@ -43,7 +43,7 @@ func problemOf(err error) problem {
 	case errors.Is(err, errNotFound):
 		return plain(http.StatusNotFound, err.Error())
 	case errors.Is(err, errUnknown):
-		return problem{Problem: problems.New(problems.Unavailable, "whether it was done is not known: look before doing it again")}
+		return problem{Problem: problems.New(problems.Internal, "whether it was done is not known: look before doing it again")}
 	}
 	p := problem{Problem: problems.Of(err, "")}
 	p.explain(err)

@@ -16,6 +16,8 @@
 // A service that cannot start fails the test and says what to install. Nothing is ever
 // skipped, and nothing stands in for a service (but see RedisStandIn).
 //
+// What nobody tells of is asked for with Eventually.
+//
 // A package that uses these calls Main from its TestMain. Production code never
 // imports this package.
 package schematest

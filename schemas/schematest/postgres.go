@@ -54,6 +54,23 @@ func Postgres(t testing.TB) *pgxpool.Pool {
 	})
 }
 
+// Pool is a pool of so many connections on an address, for a test that needs another one
+// beside Postgres, or one that is as small as it may be. It is closed at cleanup.
+func Pool(t testing.TB, address string, connections int32) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		t.Fatalf("read a pool's address: %v", err)
+	}
+	config.MaxConns = connections
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatalf("open a pool of %d connections: %v", connections, err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
 // PostgresURL is the address of the database that Postgres gives the same test, with the
 // password, for a test that starts processes or opens connections itself.
 func PostgresURL(t testing.TB) string {
