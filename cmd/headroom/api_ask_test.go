@@ -30,6 +30,8 @@ type caller struct {
 	t           testing.TB
 	addr, token string
 	client      *http.Client
+	// trace is sent as traceparent, unless it is empty.
+	trace string
 }
 
 func newCaller(t testing.TB, addr, token string) *caller {
@@ -56,6 +58,9 @@ func (c *caller) try(method, path, body string) (apiAnswer, error) {
 	}
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	r.Header.Set("Content-Type", "application/json")
+	if c.trace != "" {
+		r.Header.Set("Traceparent", c.trace)
+	}
 	response, err := c.client.Do(r)
 	if err != nil {
 		return apiAnswer{}, err

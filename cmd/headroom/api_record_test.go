@@ -9,12 +9,29 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
+
+const askersTrace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// lastTrace is the traceparent of a workspace's last decision.
+func lastTrace(t *testing.T, js jetstream.JetStream, workspace string) string {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), schemas.Topology{}.Stream(schemas.StreamDecisions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := stream.GetLastMsgForSubject(t.Context(), schemas.Topology{}.Decision(workspace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last.Header.Get("traceparent")
+}
 
 // TestEachDoorLeavesTheSameRecord admits over HTTP and over NATS, is denied, and finds
 // all of it wherever decisions are found.
@@ -25,6 +42,7 @@ func TestEachDoorLeavesTheSameRecord(t *testing.T) {
 	s := i.serve()
 	s.awaitStatus(http.StatusOK)
 	c, js := newCaller(t, s.addr, engineToken), i.jetStream()
+	c.trace = askersTrace
 	const executions = "/v1/workspaces/ws/executions"
 
 	var over schemas.DecisionMade
@@ -48,6 +66,9 @@ func TestEachDoorLeavesTheSameRecord(t *testing.T) {
 		if got := header.Get(field); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %s, want %s and what follows", field, got, want)
 		}
+	}
+	if got := lastTrace(t, js, "ws"); got != askersTrace {
+		t.Errorf("the decision's traceparent is %q, want the asker's", got)
 	}
 	if d := i.decision(js, "ws", "e1"); d.DecisionID != over.DecisionID || !d.Allowed || d.RequestEventSource != "/api/engine" {
 		t.Errorf("on the stream e1 is %+v", d)

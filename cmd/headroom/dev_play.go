@@ -148,11 +148,6 @@ What it told Headroom, and that nothing is missing; both need the settings above
   %[9]s stripe events
   %[9]s stripe sync
 
-The API needs no token here. A workspace with all that it uses, and what else can be asked:
-
-  curl http://%[8]s/v1/workspaces/%[7]s
-  curl http://%[8]s/openapi.json
-
 Is it ready? http://%[8]s/readyz   What it counts: http://%[8]s/metrics
 `, d.config.NATSURL.Reveal(), topology.Requested(workspace), body, topology.Stream(schemas.StreamDecisions),
 		d.config.RedisURL.Reveal(), d.config.PostgresURL.Reveal(), workspace, addr, shellWord(os.Args[0]), sceneWorkspace,

@@ -122,7 +122,7 @@ func (h *HTTP) serve(route route, body *bodyCheck) http.Handler {
 			h.fail(w, r, err)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
+		ctx, cancel := context.WithTimeout(WithTrace(r.Context(), r.Header), h.timeout)
 		defer cancel()
 		answer, err := route.serve(ctx, h, c)
 		if err != nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -42,7 +43,10 @@ func (b *bodyCheck) read(raw []byte) ([]byte, error) {
 	}
 	t := &tree{decoder: json.NewDecoder(bytes.NewReader(raw))}
 	t.decoder.UseNumber()
-	value, err := t.value("")
+	value, err := t.value("", 0)
+	if errors.Is(err, errTooDeep) {
+		return nil, problems.New(problems.Malformed, errTooDeep.Error())
+	}
 	if err != nil {
 		return nil, problems.New(problems.Malformed, "the body cannot be read").Because(err)
 	}
@@ -60,16 +64,25 @@ type tree struct {
 	twice   []problems.FieldFault
 }
 
-func (t *tree) value(path string) (any, error) {
+// maxDepth is how deep a body may nest, a few levels more than any request does. Every
+// level makes the paths of all that is below it longer.
+const maxDepth = 16
+
+var errTooDeep = fmt.Errorf("the body is nested more than %d levels deep", maxDepth)
+
+func (t *tree) value(path string, depth int) (any, error) {
 	token, err := t.decoder.Token()
 	if err != nil {
 		return nil, err
 	}
+	if _, nested := token.(json.Delim); nested && depth >= maxDepth {
+		return nil, errTooDeep
+	}
 	switch token {
 	case json.Delim('{'):
-		return t.object(path)
+		return t.object(path, depth+1)
 	case json.Delim('['):
-		return t.list(path)
+		return t.list(path, depth+1)
 	}
 	if number, ok := token.(json.Number); ok {
 		return wholeNumber(number), nil
@@ -77,7 +90,7 @@ func (t *tree) value(path string) (any, error) {
 	return token, nil
 }
 
-func (t *tree) object(path string) (any, error) {
+func (t *tree) object(path string, depth int) (any, error) {
 	members := make(map[string]any)
 	for t.decoder.More() {
 		token, err := t.decoder.Token()
@@ -88,7 +101,7 @@ func (t *tree) object(path string) (any, error) {
 		if _, there := members[name]; there {
 			t.twice = append(t.twice, problems.FieldFault{Field: within(path, name), Detail: "stands there twice"})
 		}
-		if members[name], err = t.value(within(path, name)); err != nil {
+		if members[name], err = t.value(within(path, name), depth); err != nil {
 			return nil, err
 		}
 	}
@@ -96,10 +109,10 @@ func (t *tree) object(path string) (any, error) {
 	return members, err
 }
 
-func (t *tree) list(path string) (any, error) {
+func (t *tree) list(path string, depth int) (any, error) {
 	elements := []any{}
 	for t.decoder.More() {
-		element, err := t.value(path + "[" + strconv.Itoa(len(elements)) + "]")
+		element, err := t.value(path+"["+strconv.Itoa(len(elements))+"]", depth)
 		if err != nil {
 			return nil, err
 		}
@@ -239,6 +252,8 @@ func between(low, high *int) string {
 // textRule is what a string must be and is not, or empty.
 func textRule(s *huma.Schema, text string) string {
 	switch {
+	case s.Pattern == textPattern && strings.ContainsRune(text, 0):
+		return "must not hold a NUL" // which PostgreSQL cannot store
 	case len(s.Enum) > 0:
 		if !slices.Contains(s.Enum, any(text)) {
 			words := make([]string, len(s.Enum))

@@ -40,6 +40,9 @@ const (
 	idPattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"
 )
 
+// textPattern is text that can be stored, for a machine.
+const textPattern = `^[^\x00]*$`
+
 // The names of what stands in a path.
 const (
 	inWorkspace = "workspace_id"

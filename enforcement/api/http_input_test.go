@@ -172,6 +172,7 @@ var bodies = []struct{ route, body, want string }{
 	{"check", `{"checks": [{"feature": "a", "quantity": 1.5}]}`, fault("checks[0].quantity", countRule)},
 	{"invalidate", `{"reason": 5}`, fault("reason", "must be a string")},
 	{"invalidate", `{"reason": "` + strings.Repeat("ä", 201) + `"}`, fault("reason", "must have at most 200 characters")},
+	{"invalidate", `{"reason": "a\u0000b"}`, fault("reason", "must not hold a NUL")},
 	{"invalidate", `{"why": "x"}`, fault("why", "is not a field of this request")},
 	{"invalidate-2", `{"why": "x"}`, fault("why", "is not a field of this request")},
 }

@@ -14,7 +14,7 @@ type Invalidator interface {
 
 // invalidateBody says why.
 type invalidateBody struct {
-	Reason string `json:"reason,omitempty" maxLength:"200" example:"price changed by hand" doc:"Travels with the news."`
+	Reason string `json:"reason,omitempty" maxLength:"200" pattern:"^[^\\x00]*$" example:"price changed by hand" doc:"Travels with the news."`
 }
 
 // invalidateAnswer is what came of it.

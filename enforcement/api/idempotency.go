@@ -16,6 +16,9 @@ const keyField = "Idempotency-Key"
 const (
 	// claimLife is how long a key is known.
 	claimLife = 24 * time.Hour
+	// claimPatience is how long a key is looked up: a request with one waits hardly
+	// longer, while Redis hangs, than one without.
+	claimPatience = 3 * time.Second
 	// maxKeyLength is the longest key, in bytes.
 	maxKeyLength = 255
 )
@@ -64,7 +67,9 @@ func (h *HTTP) known(ctx context.Context, c *exchange) error {
 		return nil
 	}
 	claim := c.claim()
-	holder, err := h.claims.Claim(ctx, claim)
+	asking, cancel := context.WithTimeout(ctx, claimPatience)
+	defer cancel()
+	holder, err := h.claims.Claim(asking, claim)
 	if err != nil {
 		return problems.New(problems.Unavailable, "the Idempotency-Key cannot be looked up at the moment: nothing was done, ask again").Because(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -215,4 +216,28 @@ func TestAClaimWithoutAnAnswerOfRedisIsAnError(t *testing.T) {
 	if err == nil || holder != "" {
 		t.Errorf("told %q, error %v", holder, err)
 	}
+}
+
+// hanging is Claims that answer when they are given up.
+type hanging struct{}
+
+// Claim is for api.Claims.
+func (hanging) Claim(ctx context.Context, _ api.Claim) (string, error) {
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
+
+func TestAKeyIsLookedUpForAFewSecondsWhileRedisHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		door := newDoor(t, willing(), func(o *api.Options) { o.Claims = hanging{} })
+		q := admission.keyed("k")
+		began := time.Now()
+		if p := told(t, q.ask(t, door)); slugOf(p) != "unavailable" {
+			t.Errorf("got %v", p)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
 }

@@ -118,6 +118,10 @@ func tokenCharacter(r rune) bool {
 // length, and each is looked at: the time tells nothing of how near a guess was.
 func (t Tokens) admit(r *http.Request, scope Scope) (Token, *problems.Problem) {
 	if len(t) == 0 {
+		// A page of another site, open in a browser of this machine, is not everybody.
+		if new(http.CrossOriginProtection).Check(r) != nil {
+			return Token{}, problems.New(problems.Unauthorized, "a web page of another origin may not ask without a token: set HEADROOM_API_TOKENS")
+		}
 		return everybody(), nil
 	}
 	fields := r.Header.Values("Authorization")

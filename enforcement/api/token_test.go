@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/headroomhq/headroom/enforcement/api"
+	"github.com/headroomhq/headroom/enforcement/usage"
 )
 
 func TestTokensAreRead(t *testing.T) {
@@ -102,6 +103,34 @@ func TestRequireLetsThoseWithTheScopeThrough(t *testing.T) {
 		h.ServeHTTP(w, request{method: "GET", path: "/metrics", token: token}.make(t))
 		if w.Code != want {
 			t.Errorf("%s: status %d, want %d", token, w.Code, want)
+		}
+	}
+}
+
+func TestWithoutTokensAPageOfAnotherSiteChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		header map[string]string
+		status int
+	}{
+		"no browser":           {nil, http.StatusOK},
+		"the same origin":      {map[string]string{"Sec-Fetch-Site": "same-origin"}, http.StatusOK},
+		"another site":         {map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusUnauthorized},
+		"another port":         {map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusUnauthorized},
+		"an old browser":       {map[string]string{"Origin": "https://elsewhere.example"}, http.StatusUnauthorized},
+		"an origin that hides": {map[string]string{"Origin": "null"}, http.StatusUnauthorized},
+	} {
+		counted := 0
+		a := willing()
+		change := a.change
+		a.change = func(once usage.Once, c usage.Change) (usage.Balance, error) {
+			counted++
+			return change(once, c)
+		}
+		q := request{method: "POST", path: "/v1/workspaces/ws_1/features/automations/consume", token: "-", header: c.header}
+		w := q.ask(t, newDoor(t, a, func(o *api.Options) { o.Tokens = nil }))
+		if w.Code != c.status || (counted == 1) != (c.status == http.StatusOK) {
+			t.Errorf("%s: status %d, want %d; %d changes", name, w.Code, c.status, counted)
 		}
 	}
 }

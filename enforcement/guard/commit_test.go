@@ -95,7 +95,7 @@ func TestACommitWithoutAnAnswerHasAnUnknownOutcome(t *testing.T) {
 // A trigger of the application's own fails as the lock's own check does, and is not it.
 func TestATriggerThatDividesByZeroAtTheCommit(t *testing.T) {
 	t.Parallel()
-	pool := connect(t, database(t), 2)
+	pool := schematest.Pool(t, database(t), 2)
 	if _, err := pool.Exec(t.Context(), `
 		CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM 1/0; RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON projects DEFERRABLE INITIALLY DEFERRED
@@ -208,7 +208,7 @@ func TestACommitThatIsNotSentHasAnOutcome(t *testing.T) {
 	for name, in := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := newClient(t, limited(5), guard.NewAdvisoryLock(connect(t, database(t), 1), guard.PostgresOptions{}))
+			client := newClient(t, limited(5), guard.NewAdvisoryLock(schematest.Pool(t, database(t), 1), guard.PostgresOptions{}))
 			_, _, err := guard.Guard(t.Context(), client, request("org"), projects("org", in))
 			if err == nil || is[*guard.OutcomeUnknown](err) {
 				t.Errorf("got %v, want an error, and not one of an unknown outcome", err)
@@ -230,8 +230,8 @@ func TestABackendThatIsKilledInTheCommitHasAnUnknownOutcome(t *testing.T) {
 	release := slowCommits(t)
 	defer release()
 	tests := map[string]guard.Lock[pgx.Tx]{
-		"advisory":     guard.NewAdvisoryLock(connect(t, address, 1), guard.PostgresOptions{}),
-		"serializable": guard.NewSerializableLock(connect(t, address, 1), guard.PostgresOptions{}),
+		"advisory":     guard.NewAdvisoryLock(schematest.Pool(t, address, 1), guard.PostgresOptions{}),
+		"serializable": guard.NewSerializableLock(schematest.Pool(t, address, 1), guard.PostgresOptions{}),
 	}
 	for name, lock := range tests {
 		done := starts(t.Context(), newClient(t, limited(5), lock), "org")

@@ -73,14 +73,19 @@ func (p *Problem) Because(err error) *Problem {
 	return p
 }
 
-// InvalidRequest is a request whose fields are wrong.
+// maxFaults is how many faults a problem lists: an answer must not be many times
+// as long as the request that it refuses.
+const maxFaults = 100
+
+// InvalidRequest is a request whose fields are wrong. It lists the first hundred and
+// counts the others.
 func InvalidRequest(faults ...FieldFault) *Problem {
 	detail := faults[0].Field + " " + faults[0].Detail
 	if n := len(faults) - 1; n > 0 {
 		detail += " (and " + strconv.Itoa(n) + " more)"
 	}
 	p := New(Invalid, detail)
-	p.Errors = faults
+	p.Errors = faults[:min(len(faults), maxFaults)]
 	return p
 }
 

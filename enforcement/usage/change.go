@@ -28,7 +28,7 @@ const idRule = "must be " + schemas.IDRule
 // check refuses what no database needs to be asked about. All that it lets through can
 // be stored: a statement that fails would spoil the caller's transaction.
 func (c Change) check() error {
-	switch year := c.CreatedAt.Year(); {
+	switch year := c.CreatedAt.UTC().Year(); { // as it is stored and told
 	case c.Quantity < 0:
 		return &InvalidArgument{"quantity", "must not be negative; what is given back is released"}
 	case c.ResourceID != "" && !schemas.ValidID(c.ResourceID):

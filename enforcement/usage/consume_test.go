@@ -282,6 +282,14 @@ func TestEveryRefusalSaysWhy(t *testing.T) {
 			usage.Change{WorkspaceID: "w", Feature: "projects", ResourceID: "p1", CreatedAt: time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)},
 			&usage.InvalidArgument{Field: "created_at", Detail: "must be of the years 1 to 9999"}, "created_at",
 		},
+		"a year that ends elsewhere than in UTC": {
+			usage.Change{WorkspaceID: "w", Feature: "projects", ResourceID: "p1", CreatedAt: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -3600))},
+			&usage.InvalidArgument{Field: "created_at", Detail: "must be of the years 1 to 9999"}, "created_at",
+		},
+		"a year that begins elsewhere than in UTC": {
+			usage.Change{WorkspaceID: "w", Feature: "projects", ResourceID: "p1", CreatedAt: time.Date(1, 1, 1, 0, 30, 0, 0, time.FixedZone("", 3600))},
+			&usage.InvalidArgument{Field: "created_at", Detail: "must be of the years 1 to 9999"}, "created_at",
+		},
 		"a resource of a flow": {
 			usage.Change{WorkspaceID: "w", Feature: "emails", ResourceID: "p1", Quantity: 1},
 			&usage.InvalidArgument{Field: "resource_id", Detail: "must be left out: emails begins anew with each period, and nothing is left to lock"}, "resource_id",
