@@ -59,6 +59,7 @@ func (s *service) newDoors(ctx context.Context, d decider) (*doors, error) {
 	})
 	made.micro, err = api.NewMicro(api.MicroOptions{
 		NATS: s.nats, Topology: topology, Executions: made.executions, Counters: made.counters, Reader: made.reader,
+		Claims:  api.NewRedisClaims(s.redis, s.config.RedisPrefix),
 		Version: semanticVersion(readBuild().Version), Log: s.log,
 	})
 	if err != nil {

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,11 +154,10 @@ func decoded[B any](c *exchange) (B, error) {
 
 // claim is the request under its key.
 func (c *exchange) claim() Claim {
-	sum := sha256.New()
-	for _, part := range []string{c.request.Method, c.request.URL.Path, string(c.body)} {
-		sum.Write([]byte(part + "\x00"))
+	return Claim{
+		Token: c.token.Name, Workspace: c.workspace(), Key: c.key,
+		Fingerprint: fingerprint(c.request.Method, c.request.URL.Path, string(c.body)),
 	}
-	return Claim{Token: c.token.Name, Workspace: c.workspace(), Key: c.key, Fingerprint: hex.EncodeToString(sum.Sum(nil))}
 }
 
 // source is who asks, as the source of the events that the request makes.

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"time"
 
@@ -66,10 +68,14 @@ func (h *HTTP) known(ctx context.Context, c *exchange) error {
 	if c.key == "" {
 		return nil
 	}
-	claim := c.claim()
+	return checkClaim(ctx, h.claims, c.claim())
+}
+
+// checkClaim refuses a key that is held by another request.
+func checkClaim(ctx context.Context, claims Claims, claim Claim) error {
 	asking, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()
-	holder, err := h.claims.Claim(asking, claim)
+	holder, err := claims.Claim(asking, claim)
 	if err != nil {
 		return problems.New(problems.Unavailable, "the Idempotency-Key cannot be looked up at the moment: nothing was done, ask again").Because(err)
 	}
@@ -77,4 +83,13 @@ func (h *HTTP) known(ctx context.Context, c *exchange) error {
 		return &usage.KeyReused{Key: claim.Key}
 	}
 	return nil
+}
+
+// fingerprint is the same for the same request only.
+func fingerprint(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write([]byte(part + "\x00"))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -32,6 +32,9 @@ type MicroOptions struct {
 	Executions Executor
 	Counters   Counting
 	Reader     WorkspaceViewer
+	// Claims refuse a key of an admission or a completion that comes again with another
+	// request; without them it is that request, and what the key was for is not looked at.
+	Claims Claims
 	// Version is a semantic version: 0.0.0.
 	Version string
 	// MaxAtOnce is how many requests are served at once; one more is answered 503: 4,096.

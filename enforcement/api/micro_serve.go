@@ -9,9 +9,25 @@ import (
 	"github.com/headroomhq/headroom/enforcement/usage"
 )
 
+// claimantMicro holds the keys of the micro-service. No token has such a name.
+const claimantMicro = "/nats"
+
+// known is that of HTTP.
+func (m *Micro) known(ctx context.Context, a *ask, endpoint string) error {
+	if a.key == "" || m.options.Claims == nil {
+		return nil
+	}
+	return checkClaim(ctx, m.options.Claims, Claim{
+		Token: claimantMicro, Workspace: a.WorkspaceID, Key: a.key, Fingerprint: fingerprint(endpoint, string(a.body)),
+	})
+}
+
 func askAdmit(ctx context.Context, m *Micro, a *ask) (microAnswer, error) {
 	b, err := part[admitBody](a)
 	if err != nil {
+		return microAnswer{}, err
+	}
+	if err := m.known(ctx, a, "admit"); err != nil {
 		return microAnswer{}, err
 	}
 	decision, err := m.options.Executions.Admit(ctx, enforcement.Request{
@@ -47,6 +63,9 @@ func askProgress(ctx context.Context, m *Micro, a *ask) (microAnswer, error) {
 func askComplete(ctx context.Context, m *Micro, a *ask) (microAnswer, error) {
 	b, err := part[completeBody](a)
 	if err != nil {
+		return microAnswer{}, err
+	}
+	if err := m.known(ctx, a, "complete"); err != nil {
 		return microAnswer{}, err
 	}
 	released, err := m.options.Executions.Complete(ctx, enforcement.Completion{

@@ -19,6 +19,7 @@ import (
 	"github.com/headroomhq/headroom/enforcement/problems"
 	"github.com/headroomhq/headroom/enforcement/usage"
 	"github.com/headroomhq/headroom/schemas"
+	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
 func TestTheMicroServiceTellsOfItself(t *testing.T) {
@@ -238,6 +239,27 @@ func TestAKeyMakesOneRequestOfMany(t *testing.T) {
 	if d := read[schemas.DecisionMade](t, h.request("admit", body)); d.DecisionID == first.DecisionID {
 		t.Error("a request without a key is taken for the one with a key")
 	}
+}
+
+func TestAKeyOfAnotherRequestIsRefusedOverNATS(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, limits(nil, nil))
+	h.serve(func(o *api.MicroOptions) { o.Claims = api.NewRedisClaims(schematest.Redis(t), "headroom") })
+	key := nats.Header{"Idempotency-Key": {"k"}}
+	first := read[schemas.DecisionMade](t, h.request("admit", `{"workspace_id":"ws","execution_id":"x"}`, key))
+	for endpoint, body := range map[string]string{
+		"admit": `{"workspace_id":"ws","execution_id":"y"}`, "complete": `{"workspace_id":"ws","execution_id":"x","outcome":"failed"}`,
+	} {
+		m := h.request(endpoint, body, key)
+		p := read[problems.Problem](t, m)
+		if m.Header.Get(micro.ErrorCodeHeader) != "422" || p.Slug() != problems.KeyReused {
+			t.Errorf("%s under the key of another request: %s %s", endpoint, m.Header.Get(micro.ErrorCodeHeader), m.Data)
+		}
+	}
+	if d := read[schemas.DecisionMade](t, h.request("admit", `{"workspace_id":"ws","execution_id":"x"}`, key)); d.DecisionID != first.DecisionID {
+		t.Errorf("the request of the key is decision %s, want %s", d.DecisionID, first.DecisionID)
+	}
+	read[schemas.DecisionMade](t, h.request("admit", `{"workspace_id":"other","execution_id":"y"}`, key))
 }
 
 func TestAReplyMustBeAnInbox(t *testing.T) {
