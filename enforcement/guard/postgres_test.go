@@ -13,9 +13,14 @@ import (
 	"github.com/headroomhq/headroom/schemas/schematest"
 )
 
-// 5.4: one transaction, READ COMMITTED whatever the default is, that holds exactly the
-// lock that others with the specification's text hold.
 func TestTheAdvisoryLockIsThatOfTheSpecification(t *testing.T) {
+	t.Parallel()
+	t.Run("5.4", holdsTheLockOfTheSpecification)
+}
+
+// One transaction, READ COMMITTED whatever the default is, that holds exactly the lock that
+// others with the specification's text hold.
+func holdsTheLockOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	address := database(t)
 	if _, err := schematest.Postgres(t).Exec(t.Context(), `DO $$ BEGIN
