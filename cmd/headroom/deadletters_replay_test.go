@@ -319,3 +319,28 @@ func TestARowOfTheOutboxIsRefusedWithWhatToDo(t *testing.T) {
 		t.Errorf("%d letters are left, want 4", n)
 	}
 }
+
+func TestAnotherPrefixHasLettersOfItsOwn(t *testing.T) {
+	t.Parallel()
+	m := newMailroom(t)
+	m.putMany(2, func(int) string { return "requested" })
+	other := schemas.Topology{Prefix: "acme.eu"}
+	if _, err := other.Ensure(t.Context(), m.js); err != nil {
+		t.Fatal(err)
+	}
+	letter := note{subject: other.Completed("ws"), reason: "x", sequence: 1, first: givenUpAt, body: "{}"}.message()
+	letter.Subject = other.DeadLetter("executions", "completed")
+	if _, err := m.js.PublishMsg(t.Context(), letter); err != nil {
+		t.Fatal(err)
+	}
+	eu := &mailroom{installation: m.with(map[string]string{"HEADROOM_SUBJECT_PREFIX": "acme.eu"}), js: m.js}
+	if got := eu.letters("--room", "executions"); len(got) != 1 || got[0].Kind != "completed" || got[0].Room != "executions" {
+		t.Errorf("the letters are %+v", got)
+	}
+	if text := eu.must("deadletters", "replay", "1"); text != "1  published again as 1 of ACME_EU_EXECUTIONS\n" {
+		t.Errorf("replay prints %q", text)
+	}
+	if len(eu.letters()) != 0 || len(m.letters()) != 2 {
+		t.Errorf("%d and %d letters are left, want none and 2", len(eu.letters()), len(m.letters()))
+	}
+}
