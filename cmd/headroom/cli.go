@@ -11,6 +11,7 @@ type cli struct {
 	Invalidate invalidateCmd `cmd:"" help:"Make every running instance read a workspace's plan again."`
 	Stripe     stripeCmd     `cmd:"" help:"Stripe: compare, sweep, replay, list, map."`
 	Decisions  decisionsCmd  `cmd:"" help:"What was decided for a workspace, newest first."`
+	Letters    lettersCmd    `cmd:"" name:"deadletters" help:"Messages that were given up: list, show, replay, drop."`
 	Version    versionCmd    `cmd:"" help:"Print the version of this binary."`
 }
 

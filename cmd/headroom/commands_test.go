@@ -66,6 +66,7 @@ func TestHelpIsNoFailure(t *testing.T) {
 		{"workspaces", "override", "--help"},
 		{"invalidate", "--help"},
 		{"decisions", "--help"},
+		{"deadletters", "replay", "--help"},
 		{"dev", "--help"},
 		{"help"},
 		{"help", "plans", "apply"},

@@ -63,6 +63,7 @@ func (s *service) consume(ctx context.Context) error {
 		return err
 	}
 	s.metrics.watch(parts{plans: plans, work: work, doors: doors.executions, relay: relay, outbox: outbox})
+	s.metrics.watchDeadLetters(js, s.config.topology())
 	s.health.consumers.use(func(context.Context) error {
 		if !work.Ready() {
 			return errors.New("not all of them are consuming")

@@ -11,7 +11,8 @@
 //	       ├─ dev ──── devstack: private services ── serve ── replay of a trace
 //	       ├─ migrate                       database and streams up to date
 //	       ├─ plans, workspaces             what holds, changed and shown; serve tells it
-//	       └─ decisions                     the ledger, and the stream behind it
+//	       ├─ decisions                     the ledger, and the stream behind it
+//	       └─ deadletters                   what was given up: shown, replayed, dropped
 //
 // Settings are environment variables (settings.go). Results go to stdout, logs
 // and notes to stderr.
