@@ -5,6 +5,7 @@ package main
 type cli struct {
 	Dev        devCommands   `cmd:"" help:"Run everything on this machine: private NATS, Redis and Postgres, a demo catalog and demo traffic."`
 	Serve      serveCmd      `cmd:"" help:"Decide executions: the production process."`
+	Doctor     doctorCmd     `cmd:"" help:"Check every service and setting that correctness rests on, and say how to mend what is wrong."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database and the streams up to date."`
 	Plans      plansCmd      `cmd:"" help:"The plan catalog: apply, diff, list, show."`
 	Workspaces workspacesCmd `cmd:"" help:"Workspaces and the plans they are on: list, show, assign, override."`

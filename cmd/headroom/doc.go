@@ -10,6 +10,7 @@
 //	       │             └─ http: /healthz, /readyz (health.go), /metrics (metrics.go)
 //	       ├─ dev ──── devstack: private services ── serve ── replay of a trace
 //	       ├─ migrate                       database and streams up to date
+//	       ├─ doctor                        services reached, then judged side by side: doctor_finding.go
 //	       ├─ plans, workspaces             what holds, changed and shown; serve tells it
 //	       ├─ decisions                     the ledger, and the stream behind it
 //	       └─ deadletters                   what was given up: shown, replayed, dropped
