@@ -147,17 +147,17 @@ func loseAgainAndAgain(t *testing.T, kind string) {
 		h.start()
 	}
 	load := h.ask(100, spaces...)
-	any := func(schemas.DecisionMade) bool { return true }
+	some := func(schemas.DecisionMade) bool { return true }
 	sofar := 0
 	// The quota of all is used up about at the third loss, and the others come after.
 	for round := range 5 {
 		lose := m.remember(kind)
 		sofar += lossQuota*lossSpaces/4 + random.IntN(lossQuota)
-		load.until(sofar, "decided", any)
+		load.until(sofar, "decided", some)
 		lose()
 		lost := time.Now()
 		sofar = load.count() + 100 // all that was under way, and one more
-		load.until(sofar+1, "decided after the loss", any)
+		load.until(sofar+1, "decided after the loss", some)
 		took := time.Since(lost)
 		t.Logf("loss %d: decisions after %s", round, took.Round(time.Millisecond))
 		if took > resumed {
