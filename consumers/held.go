@@ -41,6 +41,13 @@ func tell[T any](b *breaker, now time.Time, results []T, away func(T) (failed, a
 	}
 }
 
+// unavailable tells of a call's error. A workspace that is being rebuilt is no fault of
+// Redis, and no reason to keep others waiting.
 func unavailable(err error) (failed, away bool) {
-	return err != nil, errors.Is(err, enforcement.ErrUnavailable)
+	return err != nil, errors.Is(err, enforcement.ErrUnavailable) && !isRebuilding(err)
+}
+
+func isRebuilding(err error) bool {
+	_, is := errors.AsType[*enforcement.Rebuilding](err)
+	return is
 }

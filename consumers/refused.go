@@ -29,6 +29,9 @@ func (h *requested) refuse(ctx context.Context, questions []question, verdicts [
 			continue
 		}
 		delay := max(growing(q.message.delivered), h.breaker.wait(now)+shortestDelay)
+		if r, is := errors.AsType[*enforcement.Rebuilding](q.fault); is {
+			delay = r.After + shortestDelay
+		}
 		verdicts[q.index] = &Defer{Reason: "no decision can be taken", Delay: min(delay, max(left, shortestDelay)), Err: q.fault}
 	}
 	h.deny(ctx, late, verdicts)

@@ -97,6 +97,7 @@ func wholeOver(t *testing.T, client *redis.Client, o subscriptions.StoreOptions)
 	plans := subscriptions.NewCache(store.PlanInfo, subscriptions.CacheOptions{})
 	return &whole{books: b, plans: plans, subscriptions: store, enforcer: enforcement.New(enforcement.Options{
 		Redis: client, Plans: plans, Usage: b.store,
+		Watermark: consumers.NewWatermark(b.js, b.topology, b.store), RebuildFence: 200 * time.Millisecond,
 	})}
 }
 

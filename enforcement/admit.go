@@ -79,7 +79,7 @@ func (e *Enforcer) admitRound(ctx context.Context, all []*group, results []Resul
 		}
 	}
 	e.plan(ctx, stale, results)
-	return append(stale, e.open(ctx, shut, results)...)
+	return append(stale, e.supply(ctx, shut, results)...)
 }
 
 func (e *Enforcer) admitCall(g *group) *call {
@@ -95,7 +95,7 @@ func (e *Enforcer) admitCall(g *group) *call {
 		}
 		args = append(args, m.request.ExecutionID, m.identity.request(), oversized, deadline)
 	}
-	return &call{script: admitScript, keys: keys(e.prefix, g.workspace), args: args}
+	return &call{script: admitScript, keys: e.keys(g.workspace), args: args}
 }
 
 // answers reads a group's answers into its results.

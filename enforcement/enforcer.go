@@ -1,6 +1,7 @@
 package enforcement
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,6 +26,12 @@ type Options struct {
 	// Window is how long an answer is remembered after its execution is over: at
 	// least as long as its events can still be delivered again. 7 days.
 	Window time.Duration
+	// Watermark tells when Usage knows of all that was decided. Without one a workspace
+	// is rebuilt from what Usage knows at that moment.
+	Watermark Watermark
+	// RebuildFence is how long after it was asked for a decision may still be published,
+	// by any process: as long nobody is admitted after Redis lost its memory. 2 seconds.
+	RebuildFence time.Duration
 	// Now is this machine's clock: time.Now.
 	Now func() time.Time
 }
@@ -36,6 +43,9 @@ type Enforcer struct {
 	redis        redis.UniversalClient
 	plans        Plans
 	usage        UsageSource
+	watermark    Watermark
+	fence        time.Duration
+	sharded      bool // keys of different workspaces may lie on different servers
 	prefix       string
 	window       string // milliseconds, as the scripts take it
 	leaseGrace   time.Duration
@@ -43,14 +53,23 @@ type Enforcer struct {
 	now          func() time.Time
 	clock        clock
 	terms        *termsCache
+	// decided: somebody was decided about, some time.
+	decided atomic.Bool
 }
 
 // New makes an Enforcer. It does not talk to Redis yet.
 func New(o Options) *Enforcer {
 	e := &Enforcer{
-		redis: o.Redis, plans: o.Plans, usage: o.Usage,
+		redis: o.Redis, plans: o.Plans, usage: o.Usage, watermark: o.Watermark, fence: 2 * time.Second,
 		prefix: "headroom", leaseGrace: max(o.LeaseGrace, 0), leaseDefault: 24 * time.Hour, now: time.Now,
 		terms: newTermsCache(),
+	}
+	switch o.Redis.(type) {
+	case *redis.ClusterClient, *redis.Ring:
+		e.sharded = true
+	}
+	if o.RebuildFence > 0 {
+		e.fence = o.RebuildFence
 	}
 	window := 7 * 24 * time.Hour
 	if o.Prefix != "" {

@@ -1,6 +1,10 @@
 package enforcement
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"time"
+)
 
 var (
 	// ErrUnavailable means that Redis or the plan could not be reached, so
@@ -11,3 +15,19 @@ var (
 	// Redis has seen, after every reload that is allowed. Ask again later.
 	ErrStale = errors.New("the plan known here is older than the one already enforced")
 )
+
+// Rebuilding means that Redis lost what it knew of a workspace, or may have, and that
+// it is not rebuilt from the ledger yet. It wraps ErrUnavailable: nothing was decided.
+type Rebuilding struct {
+	Workspace string
+	// After is when to ask again.
+	After time.Duration
+}
+
+// Error names the workspace and when to ask again.
+func (r *Rebuilding) Error() string {
+	return fmt.Sprintf("workspace %s is being rebuilt from the ledger, ask again in %s", r.Workspace, r.After)
+}
+
+// Unwrap is ErrUnavailable.
+func (*Rebuilding) Unwrap() error { return ErrUnavailable }

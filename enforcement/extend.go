@@ -26,7 +26,7 @@ func (e *Enforcer) Extend(ctx context.Context, progress []Progress) []Extension 
 			members = append(members, i)
 		}
 		if len(members) > 0 {
-			k := keys(e.prefix, progress[members[0]].WorkspaceID)
+			k := e.keys(progress[members[0]].WorkspaceID)
 			calls, sent = append(calls, &call{script: extendScript, keys: k, args: args}), append(sent, members)
 		}
 	}

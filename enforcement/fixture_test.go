@@ -85,6 +85,9 @@ type house struct {
 
 const prefix = "test"
 
+// testFence is long enough to be seen and too short to be waited for.
+const testFence = 50 * time.Millisecond
+
 func newHouse(t testing.TB, limits schemas.Limits, options ...func(*enforcement.Options)) *house {
 	t.Helper()
 	return houseOver(schematest.Redis(t), limits, options...)
@@ -92,7 +95,7 @@ func newHouse(t testing.TB, limits schemas.Limits, options ...func(*enforcement.
 
 func houseOver(client *redis.Client, limits schemas.Limits, options ...func(*enforcement.Options)) *house {
 	h := &house{redis: client, plans: &plans{info: planOf(limits)}, usage: &database{}}
-	o := enforcement.Options{Redis: client, Plans: h.plans, Usage: h.usage, Prefix: prefix, LeaseGrace: 5 * time.Minute}
+	o := enforcement.Options{Redis: client, Plans: h.plans, Usage: h.usage, Prefix: prefix, LeaseGrace: 5 * time.Minute, RebuildFence: testFence}
 	for _, set := range options {
 		set(&o)
 	}
@@ -128,14 +131,35 @@ func ask(execution, event string) enforcement.Request {
 	return enforcement.Request{WorkspaceID: "ws", ExecutionID: execution, EventID: event, EventSource: "test"}
 }
 
-// admit asks one thing and fails the test on an error.
+// admit asks one thing, again while the workspace is rebuilt, and fails the test on an error.
 func (h *house) admit(t testing.TB, r enforcement.Request) schemas.DecisionMade {
 	t.Helper()
-	got := h.Admit(t.Context(), []enforcement.Request{r})[0]
+	got := h.patient(t, r)[0]
 	if got.Err != nil {
 		t.Fatalf("admit %s: %v", r.ExecutionID, got.Err)
 	}
 	return got.Decision
+}
+
+// patient is Admit, again while a workspace is rebuilt.
+func (h *house) patient(t testing.TB, requests ...enforcement.Request) []enforcement.Result {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		results := h.Admit(t.Context(), requests)
+		var rebuilding *enforcement.Rebuilding
+		for _, r := range results {
+			if errors.As(r.Err, &rebuilding) {
+				break
+			}
+		}
+		if rebuilding == nil || time.Now().After(deadline) {
+			return results
+		}
+		select {
+		case <-time.After(rebuilding.After):
+		case <-t.Context().Done():
+		}
+	}
 }
 
 func (h *house) release(t testing.TB, execution string, outcome schemas.Outcome) enforcement.Release {

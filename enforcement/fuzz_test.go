@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/schemas"
@@ -38,6 +39,8 @@ type player struct {
 	model model
 	rest  []byte
 	epoch int
+	// losses is how often Redis lost its memory.
+	losses int
 }
 
 func playHistory(t *testing.T, history []byte) {
@@ -48,7 +51,7 @@ func playHistory(t *testing.T, history []byte) {
 		l.MaxConcurrentExecutions = p.limit(4)
 		l.MaxExecutionsPerMinute = p.limit(5)
 	})
-	p.house = newHouse(t, limits)
+	p.house = newHouse(t, limits, func(o *enforcement.Options) { o.RebuildFence = time.Millisecond })
 	p.model = model{
 		quota: limits.MaxExecutions, most: limits.MaxConcurrentExecutions, rate: limits.MaxExecutionsPerMinute,
 		epoch: "epoch-1", used: map[string]int64{}, peak: map[string]int64{},
@@ -56,7 +59,7 @@ func playHistory(t *testing.T, history []byte) {
 	}
 	p.ask(question{"first", "0"}) // opens the workspace
 	for len(p.rest) > 0 {
-		switch p.next(7) {
+		switch p.next(8) {
 		case 0, 1, 2:
 			p.admitSome()
 		case 3:
@@ -67,6 +70,8 @@ func playHistory(t *testing.T, history []byte) {
 			p.expireOrExtend()
 		case 6:
 			p.roll()
+		case 7:
+			p.lose()
 		}
 	}
 	p.compareUsage()
@@ -111,7 +116,7 @@ func (p *player) ask(questions ...question) {
 	for i, q := range questions {
 		requests[i], _ = request(q)
 	}
-	for i, got := range p.house.Admit(p.t.Context(), requests) {
+	for i, got := range p.house.patient(p.t, requests...) {
 		_, oversized := request(questions[i])
 		code, replayed := p.model.admit(questions[i], oversized)
 		d := got.Decision
@@ -175,6 +180,33 @@ func (p *player) roll() {
 	})
 	p.model.peak[p.model.epoch] = p.model.running()
 	p.ask(question{fmt.Sprintf("roll-%d", p.epoch), "3"})
+}
+
+// lose has Redis lose its memory, or come back as another primary with what it knew. The
+// ledger knows of all that was decided.
+func (p *player) lose() {
+	if _, bounded := p.model.rate.Value(); bounded {
+		return // the ledger does not know the starts as the model does
+	}
+	p.losses++
+	p.house.usage.mu.Lock()
+	p.house.usage.known = map[string]enforcement.Usage{p.model.epoch: p.model.folded()}
+	p.house.usage.mu.Unlock()
+	if p.next(2) == 0 {
+		p.house.forget(p.t)
+		clear(p.model.denied)
+	} else {
+		p.house.age(p.t)
+	}
+	for _, a := range p.model.allowed {
+		a.by = "" // who was told is not in the ledger
+	}
+	for epoch := range p.model.peak {
+		if epoch != p.model.epoch {
+			delete(p.model.peak, epoch)
+		}
+	}
+	p.ask(question{fmt.Sprintf("lost-%d", p.losses), "3"})
 }
 
 func (p *player) compareUsage() {

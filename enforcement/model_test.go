@@ -1,6 +1,8 @@
 package enforcement_test
 
 import (
+	"time"
+
 	e "github.com/headroomhq/headroom/enforcement"
 	"github.com/headroomhq/headroom/schemas"
 )
@@ -23,6 +25,25 @@ type allowed struct {
 }
 
 type question struct{ execution, event string }
+
+// folded is the present period as the ledger has it.
+func (m *model) folded() e.Usage {
+	u := e.Usage{Used: m.used[m.epoch], Peak: m.peak[m.epoch]}
+	now := time.Now()
+	for id, a := range m.allowed {
+		if a.live {
+			u.Leases = append(u.Leases, e.Lease{ExecutionID: id, ExpiresAt: now.Add(time.Hour), UsageEpoch: a.epoch, AdmittedAt: now})
+		} else {
+			u.Over = append(u.Over, e.Over{ExecutionID: id, Outcome: a.outcome, UsageEpoch: a.epoch, AdmittedAt: now})
+		}
+	}
+	for id, outcome := range m.tombs {
+		if m.allowed[id] == nil {
+			u.Over = append(u.Over, e.Over{ExecutionID: id, Outcome: outcome})
+		}
+	}
+	return u
+}
 
 func (m *model) running() (n int64) {
 	for _, a := range m.allowed {

@@ -3,8 +3,6 @@ package enforcement
 import (
 	"context"
 	"fmt"
-
-	"github.com/google/uuid"
 )
 
 // missingOf is what a reply says that Redis lacks.
@@ -15,10 +13,23 @@ func missingOf(reply []any) int {
 	return missingWorkspace
 }
 
-// open tells Redis what it lacks of each workspace: everything, after a first
+// supply tells Redis what it lacks of each workspace: everything, after a first
 // sight or a loss; a period, after a renewal; or just the terms, after a plan
-// change. What it loads is what the database knows; a workspace that the database
-// has never seen opens empty. It returns the groups that it opened, the others fail.
+// change. It returns the groups to ask again, the others fail.
+func (e *Enforcer) supply(ctx context.Context, all []*group, results []Result) []*group {
+	var lost, shut []*group
+	for _, g := range all {
+		if g.missing == missingWorkspace {
+			lost = append(lost, g)
+		} else {
+			shut = append(shut, g)
+		}
+	}
+	return append(e.open(ctx, shut, results), e.rebuild(ctx, lost, results)...)
+}
+
+// open tells Redis of a period or terms. What it loads is what the database knows. It
+// returns the groups that it opened, the others fail.
 func (e *Enforcer) open(ctx context.Context, all []*group, results []Result) []*group {
 	known := make([]Usage, len(all))
 	faults := make([]error, len(all))
@@ -31,15 +42,10 @@ func (e *Enforcer) open(ctx context.Context, all []*group, results []Result) []*
 	var sent []*group
 	for i, g := range all {
 		if faults[i] != nil {
-			g.fail(results, fmt.Errorf("read usage of workspace %s: %w: %w", g.workspace, ErrUnavailable, faults[i]))
+			g.fail(results, unreadUsage(g.workspace, faults[i]))
 			continue
 		}
-		c, err := e.openCall(g, known[i])
-		if err != nil {
-			g.fail(results, fmt.Errorf("open workspace %s: %w", g.workspace, err))
-			continue
-		}
-		calls, sent = append(calls, c), append(sent, g)
+		calls, sent = append(calls, e.openCall(g, known[i])), append(sent, g)
 	}
 	if len(calls) > 0 {
 		e.run(ctx, calls)
@@ -55,35 +61,15 @@ func (e *Enforcer) open(ctx context.Context, all []*group, results []Result) []*
 	return opened
 }
 
-func (e *Enforcer) openCall(g *group, known Usage) (*call, error) {
-	args := []any{
-		e.window, uuid.NewString(), g.terms.UsageEpoch, milliseconds(g.terms.PeriodEnd.UnixMilli()),
+func unreadUsage(workspace string, err error) error {
+	return fmt.Errorf("read usage of workspace %s: %w: %w", workspace, ErrUnavailable, err)
+}
+
+func (e *Enforcer) openCall(g *group, known Usage) *call {
+	return &call{script: openScript, keys: e.keys(g.workspace), args: []any{
+		e.window, g.terms.UsageEpoch, milliseconds(g.terms.PeriodEnd.UnixMilli()),
 		milliseconds(max(known.Used, 0)), milliseconds(max(known.Peak, 0)),
 		g.terms.digest, g.terms.packed, milliseconds(g.terms.LeaseMS), milliseconds(int64(g.missing)),
 		milliseconds(g.terms.revision), milliseconds(g.terms.fence()),
-	}
-	if g.missing != missingWorkspace {
-		return &call{script: openScript, keys: keys(e.prefix, g.workspace), args: args}, nil
-	}
-	// What runs since another period is recorded under terms that name that
-	// period, so that a unit given back goes where it was taken.
-	digests := map[string]string{"": g.terms.digest, g.terms.UsageEpoch: g.terms.digest}
-	var leases []any
-	for _, l := range known.Leases {
-		digest, ok := digests[l.UsageEpoch]
-		if !ok {
-			earlier := g.terms.snapshot
-			earlier.UsageEpoch = l.UsageEpoch
-			var packed string
-			var err error
-			if digest, packed, err = earlier.pack(); err != nil {
-				return nil, fmt.Errorf("encode terms of period %s: %w", l.UsageEpoch, err)
-			}
-			digests[l.UsageEpoch] = digest
-			args = append(args, digest, packed, l.UsageEpoch)
-		}
-		leases = append(leases, l.ExecutionID, milliseconds(l.ExpiresAt.UnixMilli()), digest)
-	}
-	args = append(append(args, ""), leases...)
-	return &call{script: openScript, keys: keys(e.prefix, g.workspace), args: args}, nil
+	}}
 }

@@ -53,7 +53,7 @@ func (e *Enforcer) Release(ctx context.Context, completions []Completion) []Rele
 		}
 		if len(members) > 0 {
 			workspace := completions[members[0]].WorkspaceID
-			calls = append(calls, &call{script: releaseScript, keys: keys(e.prefix, workspace), args: args})
+			calls = append(calls, &call{script: releaseScript, keys: e.keys(workspace), args: args})
 			sent = append(sent, members)
 		}
 	}
@@ -98,7 +98,7 @@ func (e *Enforcer) Withdraw(ctx context.Context, requests []Request) []Result {
 		for _, m := range g.members {
 			args = append(args, m.request.ExecutionID, m.identity.request())
 		}
-		calls[n] = &call{script: withdrawScript, keys: keys(e.prefix, g.workspace), args: args}
+		calls[n] = &call{script: withdrawScript, keys: e.keys(g.workspace), args: args}
 	}
 	if len(calls) > 0 {
 		e.run(ctx, calls)
@@ -148,7 +148,7 @@ func (e *Enforcer) readUsage(ctx context.Context, workspace, usageEpoch string) 
 		return nil, fmt.Errorf("read usage: workspace %q is not an id", workspace)
 	}
 	const values = 8
-	c := &call{script: usageScript, keys: keys(e.prefix, workspace), args: []any{e.window, usageEpoch}}
+	c := &call{script: usageScript, keys: e.keys(workspace), args: []any{e.window, usageEpoch}}
 	e.run(ctx, []*call{c})
 	if c.err != nil {
 		return nil, fmt.Errorf("read usage of workspace %s: %w", workspace, c.err)

@@ -31,6 +31,23 @@ type Usage struct {
 	Peak int64
 	// Leases are the executions that run, in any period.
 	Leases []Lease
+	// Over are executions that hold no slot and may still be asked about.
+	Over []Over
+}
+
+// Watermark tells how far the UsageSource has come.
+type Watermark interface {
+	// Settled waits until the usage source knows of every decision and completion of a
+	// workspace that was published before the call. On an error nothing is known.
+	Settled(ctx context.Context, workspace string) (Settled, error)
+}
+
+// Settled says what was ever decided.
+type Settled struct {
+	// Workspace: there are decisions about the workspace.
+	Workspace bool
+	// Anybody: there are decisions about some workspace, or have been.
+	Anybody bool
 }
 
 // Lease holds one slot of the concurrency limit until it expires.
@@ -39,6 +56,19 @@ type Lease struct {
 	ExpiresAt   time.Time
 	// UsageEpoch names the period that was charged for the execution.
 	UsageEpoch string
+	// AdmittedAt is when it was admitted, zero if unknown.
+	AdmittedAt time.Time
+}
+
+// Over is an execution that holds no slot.
+type Over struct {
+	ExecutionID string
+	// Outcome is how it ended, empty where its lease did without a completion.
+	Outcome schemas.Outcome
+	// UsageEpoch names the period that was charged for it.
+	UsageEpoch string
+	// AdmittedAt is when it was admitted, zero where it ended unheard of.
+	AdmittedAt time.Time
 }
 
 // Request asks for one execution to be admitted.

@@ -52,7 +52,7 @@ func (e *Enforcer) Running(ctx context.Context, q RunningQuery) ([]Running, erro
 	if !q.After.IsZero() {
 		after = max(q.After.UnixMilli(), 0)
 	}
-	c := &call{script: runningScript, keys: keys(e.prefix, q.WorkspaceID), args: []any{e.window, milliseconds(after), milliseconds(int64(q.Limit))}}
+	c := &call{script: runningScript, keys: e.keys(q.WorkspaceID), args: []any{e.window, milliseconds(after), milliseconds(int64(q.Limit))}}
 	e.run(ctx, []*call{c})
 	if c.err != nil {
 		return nil, fmt.Errorf("read leases of workspace %s: %w", q.WorkspaceID, c.err)

@@ -17,6 +17,16 @@ var (
 	admitSource string
 	//go:embed scripts/open.lua
 	openSource string
+	//go:embed scripts/state.lua
+	stateSource string
+	//go:embed scripts/begin.lua
+	beginSource string
+	//go:embed scripts/rebuild.lua
+	rebuildSource string
+	//go:embed scripts/abandon.lua
+	abandonSource string
+	//go:embed scripts/shut.lua
+	shutSource string
 	//go:embed scripts/release.lua
 	releaseSource string
 	//go:embed scripts/extend.lua
@@ -31,7 +41,11 @@ var (
 	prelude = structSource + preludeSource
 
 	admitScript    = redis.NewScript(prelude + admitSource)
-	openScript     = redis.NewScript(prelude + openSource)
+	openScript     = redis.NewScript(prelude + stateSource + openSource)
+	beginScript    = redis.NewScript(prelude + beginSource)
+	rebuildScript  = redis.NewScript(prelude + stateSource + rebuildSource)
+	abandonScript  = redis.NewScript(prelude + abandonSource)
+	shutScript     = redis.NewScript(prelude + shutSource)
 	releaseScript  = redis.NewScript(prelude + releaseSource)
 	extendScript   = redis.NewScript(prelude + extendSource)
 	withdrawScript = redis.NewScript(prelude + withdrawSource)

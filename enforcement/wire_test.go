@@ -207,6 +207,9 @@ func TestARestartedRedisThatForgotTheScriptsIsServedAgain(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	h := houseOver(client, unlimited(func(l *schemas.Limits) { l.MaxExecutions = schemas.LimitOf(2) }))
 	first := h.admit(t, ask("a", "1"))
+	h.usage.known = map[string]enforcement.Usage{"epoch-1": {Used: 1, Peak: 1, Leases: []enforcement.Lease{
+		{ExecutionID: "a", ExpiresAt: *first.LeaseExpiresAt, AdmittedAt: first.DecidedAt},
+	}}}
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

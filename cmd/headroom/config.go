@@ -41,6 +41,9 @@ type Config struct {
 	// UnavailableBudget is how long an admission waits for Redis or Postgres
 	// before it is denied with 9008. Default 10s.
 	UnavailableBudget time.Duration
+	// RebuildFence is how long after it was asked for a decision may still be published,
+	// and nobody is admitted after Redis lost its memory. Default 2s.
+	RebuildFence time.Duration
 	// LeaseGrace is added to the plan's maximum duration to make a lease. Default 5m.
 	LeaseGrace time.Duration
 	// LeaseDefault is the lease where the plan has no maximum duration. Default 24h.

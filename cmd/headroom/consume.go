@@ -44,7 +44,7 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := s.decider(store, plans)
+	d := s.decider(js, store, plans)
 	work, err := s.consumers(js, d)
 	if err != nil {
 		return err
@@ -127,11 +127,12 @@ func (s *service) broadcast() func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error { return s.redis.Publish(ctx, channel, body).Err() }
 }
 
-func (s *service) decider(store *subscriptions.Store, plans *client.Plans) decider {
+func (s *service) decider(js jetstream.JetStream, store *subscriptions.Store, plans *client.Plans) decider {
 	book := ledger.New(s.postgres)
 	return decider{store: store, plans: plans, book: book, enforcer: enforcement.New(enforcement.Options{
 		Redis: s.redis, Plans: plans, Usage: book, Prefix: s.config.RedisPrefix,
 		LeaseGrace: s.config.LeaseGrace, LeaseDefault: s.config.LeaseDefault,
+		RebuildFence: s.config.RebuildFence, Watermark: consumers.NewWatermark(js, s.config.topology(), book),
 	})}
 }
 
@@ -139,7 +140,7 @@ func (s *service) consumers(js jetstream.JetStream, d decider) (*consumers.Consu
 	return consumers.New(consumers.Options{
 		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Enforcer: d.enforcer, Ledger: d.book,
 		Renewals: d.store, Plans: d.plans,
-		Workers: s.config.Workers, BatchSize: s.config.BatchSize, UnavailableBudget: s.config.UnavailableBudget,
+		Workers: s.config.Workers, BatchSize: s.config.BatchSize, UnavailableBudget: s.config.UnavailableBudget, RebuildFence: s.config.RebuildFence,
 		Shadow: s.config.Shadow, Log: s.log,
 	})
 }

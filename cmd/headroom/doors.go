@@ -55,7 +55,7 @@ func (s *service) newDoors(ctx context.Context, d decider) (*doors, error) {
 		Decisions: schemas.NewDecisionWriter(schemas.DecisionWriterOptions{
 			Store: made.publisher, Stored: decisions, Topology: topology, Shadow: s.config.Shadow,
 		}),
-		Patience: min(s.config.UnavailableBudget, doorPatience),
+		RebuildFence: s.config.RebuildFence, Patience: min(s.config.UnavailableBudget, doorPatience),
 	})
 	made.micro, err = api.NewMicro(api.MicroOptions{
 		NATS: s.nats, Topology: topology, Executions: made.executions, Counters: made.counters, Reader: made.reader,

@@ -158,6 +158,10 @@ func workSettings() []setting {
 			func(c *Config, text string) error { return setDuration(&c.UnavailableBudget, text, time.Second) },
 		},
 		{
+			Setting{"HEADROOM_REBUILD_FENCE", "2s", "How long a decision may take, and so how long nothing is admitted after Redis lost its memory; at least 100ms, the same for all instances, and less than the budget.", false},
+			func(c *Config, text string) error { return setDuration(&c.RebuildFence, text, 100*time.Millisecond) },
+		},
+		{
 			Setting{"HEADROOM_LEASE_GRACE", "5m", "Added to the plan's maximum duration to make a lease; 0s or more.", false},
 			func(c *Config, text string) error { return setDuration(&c.LeaseGrace, text, 0) },
 		},

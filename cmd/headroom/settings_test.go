@@ -50,11 +50,6 @@ func TestEachSettingIsDescribedOnce(t *testing.T) {
 			t.Errorf("%s: a URL may carry a password, and a key or token is one, but secret is %t", s.Name, s.Secret)
 		}
 	}
-	for _, name := range reservedVariables() {
-		if seen[name] {
-			t.Errorf("%s has an effect and is said to have none", name)
-		}
-	}
 }
 
 func TestVariablesWithoutEffectAreNamed(t *testing.T) {
@@ -62,8 +57,6 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	set := map[string]string{
 		"HEADROOM_REDIS_ULR":               "x",
 		"HEADROOM_COLOUR_OF_THE_SKY":       "x",
-		"HEADROOM_REBUILD_FENCE":           "x",
-		"HEADROOM_REBUILD_FENCE_FILE":      "x",
 		"HEADROOM_WORKERS":                 "2",
 		"HEADROOM_POSTGRES_URL_FILE":       "/x",
 		"HEADROOM_WORKERS_FILE":            "/x",
@@ -81,12 +74,9 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	for _, unused := range unusedVariables(environ(set), names) {
 		got[unused.Variable] = unused.Reason
 	}
-	const reserved = "part of Headroom's contract, but this version does not do what it controls"
 	want := map[string]string{
 		"HEADROOM_REDIS_ULR":               "no such setting; did you mean HEADROOM_REDIS_URL?",
 		"HEADROOM_COLOUR_OF_THE_SKY":       "no such setting; README lists them",
-		"HEADROOM_REBUILD_FENCE":           reserved,
-		"HEADROOM_REBUILD_FENCE_FILE":      reserved,
 		"HEADROOM_WORKERS_FILE":            "no such setting; README lists them",
 		"HEADROOM_REDIS_SERVICE_SOMETHING": "no such setting; README lists them",
 	}

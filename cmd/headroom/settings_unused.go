@@ -25,9 +25,6 @@ func unusedVariables(getenv func(string) string, environ []string) []unusedVaria
 }
 
 func unusedReason(name string, known []string) string {
-	if slices.Contains(reservedVariables(), strings.TrimSuffix(name, fileSuffix)) {
-		return "part of Headroom's contract, but this version does not do what it controls"
-	}
 	if near := nearest(name, known); near != "" {
 		return "no such setting; did you mean " + near + "?"
 	}
@@ -43,13 +40,6 @@ func knownVariables() []string {
 		}
 	}
 	return names
-}
-
-// reservedVariables are the contract's settings of features that this version lacks.
-func reservedVariables() []string {
-	return []string{
-		"HEADROOM_REBUILD_FENCE",
-	}
 }
 
 // fromKubernetes recognises what a cluster sets in every pod beside a service

@@ -161,12 +161,20 @@ func answer[Q, A any](ctx context.Context, e *Executions, d *door[Q, A], questio
 			return got, e.final(err)
 		case ctx.Err() == nil:
 			fault = err
-			rest(ctx, pause)
+			rest(ctx, max(pause, rebuilding(err)))
 		}
 		if ctx.Err() != nil {
 			return got, e.unavailable(context.Cause(ctx), fault)
 		}
 	}
+}
+
+// rebuilding is how long the workspace's rebuild still takes, 0 if that is not the cause.
+func rebuilding(err error) time.Duration {
+	if r, is := errors.AsType[*enforcement.Rebuilding](err); is {
+		return r.After
+	}
+	return 0
 }
 
 // rest lets a pause pass, or less if ctx ends before.

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func newLibrary(t testing.TB, options ...subscriptions.StoreOptions) *library {
 		t.Fatal(err)
 	}
 	l.counters = usage.New(usage.Options{Pool: pool, Plans: stored{l.store}, Catalog: l.store})
-	l.enforcer = enforcement.New(enforcement.Options{Redis: l.redis, Plans: stored{l.store}, Usage: l.ledger, LeaseGrace: 5 * time.Minute})
+	l.enforcer = enforcement.New(enforcement.Options{Redis: l.redis, Plans: stored{l.store}, Usage: l.ledger, LeaseGrace: 5 * time.Minute, RebuildFence: 50 * time.Millisecond})
 	l.Reader = l.over(l.enforcer)
 	return l
 }
@@ -114,13 +115,29 @@ func (l *library) assign(workspace, plan string) subscriptions.Subscription {
 	return row
 }
 
+// admit asks again while the workspace is rebuilt.
+func (l *library) admit(r enforcement.Request) enforcement.Result {
+	for {
+		got := l.enforcer.Admit(l.Context(), []enforcement.Request{r})[0]
+		wait, is := errors.AsType[*enforcement.Rebuilding](got.Err)
+		if !is {
+			return got
+		}
+		select {
+		case <-time.After(wait.After):
+		case <-l.Context().Done():
+			return got
+		}
+	}
+}
+
 // start admits executions, and has the ledger know.
 func (l *library) start(workspace string, executions ...string) []schemas.DecisionMade {
 	l.Helper()
 	var made []schemas.DecisionMade
 	var batch ledger.Batch
 	for _, execution := range executions {
-		got := l.enforcer.Admit(l.Context(), []enforcement.Request{{WorkspaceID: workspace, ExecutionID: execution, EventID: "request-" + execution, EventSource: "test"}})[0]
+		got := l.admit(enforcement.Request{WorkspaceID: workspace, ExecutionID: execution, EventID: "request-" + execution, EventSource: "test"})
 		if got.Err != nil {
 			l.Fatal(got.Err)
 		}

@@ -21,24 +21,41 @@ func TestUsageKnowsTheLiveLeases(t *testing.T) {
 		d.LeaseExpiresAt = &expires
 		return d
 	}
+	recently := time.Now().UTC().Truncate(time.Second)
+	over, ended := running("over", 4, lasting), done("w", "tombstone", schemas.OutcomeFailed)
+	over.DecidedAt, ended.At = recently, recently
 	never := allow("w", "never", 5)
 	never.LeaseExpiresAt = nil
 	other := running("elsewhere", 1, lasting)
 	other.WorkspaceID = "v"
 	b.decide(t, running("late", 2, lasting.Add(time.Minute)), running("live", 1, lasting),
-		running("expired", 3, time.Now().Add(-time.Second)), running("over", 4, lasting), never, other, stopRunning("w", "unheard", noon))
-	b.complete(t, done("w", "over", schemas.OutcomeSucceeded), done("w", "tombstone", schemas.OutcomeFailed))
+		running("expired", 3, time.Now().Add(-time.Second)), over, never, other, stopRunning("w", "unheard", noon))
+	b.complete(t, done("w", "over", schemas.OutcomeSucceeded), ended, done("w", "long-ago", schemas.OutcomeFailed))
 
 	got, err := b.Usage(t.Context(), "w", epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range got.Leases {
-		got.Leases[i].ExpiresAt = got.Leases[i].ExpiresAt.UTC()
+		got.Leases[i].ExpiresAt, got.Leases[i].AdmittedAt = got.Leases[i].ExpiresAt.UTC(), got.Leases[i].AdmittedAt.UTC()
+	}
+	gotOver := map[string]enforcement.Over{}
+	for _, o := range got.Over {
+		o.AdmittedAt = o.AdmittedAt.UTC()
+		gotOver[o.ExecutionID] = o
+	}
+	got.Over = nil
+	wantOver := map[string]enforcement.Over{
+		"expired":   {ExecutionID: "expired", UsageEpoch: epoch, AdmittedAt: noon.Add(3 * time.Second)},
+		"over":      {ExecutionID: "over", Outcome: schemas.OutcomeSucceeded, UsageEpoch: epoch, AdmittedAt: recently},
+		"tombstone": {ExecutionID: "tombstone", Outcome: schemas.OutcomeFailed},
+	}
+	if diff := cmp.Diff(wantOver, gotOver); diff != "" {
+		t.Errorf("what is over (-want +got):\n%s", diff)
 	}
 	want := enforcement.Usage{Used: 5, Peak: 5, Leases: []enforcement.Lease{
-		{ExecutionID: "live", ExpiresAt: lasting, UsageEpoch: epoch},
-		{ExecutionID: "late", ExpiresAt: lasting.Add(time.Minute), UsageEpoch: epoch},
+		{ExecutionID: "live", ExpiresAt: lasting, UsageEpoch: epoch, AdmittedAt: noon.Add(time.Second)},
+		{ExecutionID: "late", ExpiresAt: lasting.Add(time.Minute), UsageEpoch: epoch, AdmittedAt: noon.Add(2 * time.Second)},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("usage (-want +got):\n%s", diff)

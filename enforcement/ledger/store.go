@@ -74,3 +74,35 @@ func (s *Store) Applied(ctx context.Context, stream string) (uint64, error) {
 	}
 	return uint64(sequence), nil
 }
+
+// Reached is the last sequence of the source that is folded, 0 for none. Unlike Position
+// it changes nothing.
+func (s *Store) Reached(ctx context.Context, source string) (uint64, error) {
+	rows, err := s.pool.Query(ctx, `select coalesce(max(sequence), 0) from ledger_applied where stream = @source and partition = 0`,
+		pgx.NamedArgs{"source": source})
+	if err != nil {
+		return 0, fmt.Errorf("read what is reached of %s: %w", source, err)
+	}
+	sequence, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+	if err != nil {
+		return 0, fmt.Errorf("read what is reached of %s: %w", source, err)
+	}
+	return uint64(sequence), nil
+}
+
+// Began reports whether anything of a stream was ever folded, or of one before it of
+// the same name.
+func (s *Store) Began(ctx context.Context, stream string) (bool, error) {
+	rows, err := s.pool.Query(ctx, `
+		select exists (select from ledger_applied
+			where (stream = @stream or starts_with(stream, @stream || '@')) and sequence > 0)`,
+		pgx.NamedArgs{"stream": stream})
+	if err != nil {
+		return false, fmt.Errorf("read whether %s was ever folded: %w", stream, err)
+	}
+	began, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	if err != nil {
+		return false, fmt.Errorf("read whether %s was ever folded: %w", stream, err)
+	}
+	return began, nil
+}

@@ -11,9 +11,10 @@ import (
 	"github.com/headroomhq/headroom/enforcement"
 )
 
-// Usage is what the ledger knows of a workspace: used and peak of the period, and
-// the executions that hold a lease, whatever period they were charged to. What
-// was decided but not yet folded is not in it. It implements enforcement.UsageSource.
+// Usage is what the ledger knows of a workspace: used and peak of the period; the
+// executions that hold a lease, whatever period they were charged to; and those that
+// are over and of which a request may be under way. What was decided but not yet
+// folded is not in it. It implements enforcement.UsageSource.
 func (s *Store) Usage(ctx context.Context, workspace, usageEpoch string) (enforcement.Usage, error) {
 	var usage enforcement.Usage
 	err := pgx.BeginTxFunc(ctx, s.pool, oneView, func(tx pgx.Tx) error {
@@ -21,7 +22,10 @@ func (s *Store) Usage(ctx context.Context, workspace, usageEpoch string) (enforc
 		if usage.Used, usage.Peak, err = period(ctx, tx, workspace, usageEpoch); err != nil {
 			return err
 		}
-		usage.Leases, err = leases(ctx, tx, workspace)
+		if usage.Leases, err = leases(ctx, tx, workspace); err != nil {
+			return err
+		}
+		usage.Over, err = over(ctx, tx, workspace)
 		return err
 	})
 	if err != nil {
@@ -45,7 +49,7 @@ func period(ctx context.Context, tx pgx.Tx, workspace, usageEpoch string) (used,
 
 func leases(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Lease, error) {
 	rows, err := tx.Query(ctx, `
-		select execution_id, lease_expires_at, usage_epoch from executions
+		select execution_id, lease_expires_at, usage_epoch, admitted_at from executions
 		where workspace_id = @workspace and outcome is null and decided and lease_expires_at > now()
 		order by lease_expires_at, execution_id`,
 		pgx.NamedArgs{"workspace": workspace})
@@ -54,6 +58,41 @@ func leases(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Lea
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[enforcement.Lease])
 }
+
+// over is what holds no lease: executions of the last quarter of an hour that ended, or
+// that ended before they were heard of, and those whose lease ended without a
+// completion. A request that was not acknowledged is delivered again well within that
+// time; one that comes later is judged anew.
+func over(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Over, error) {
+	rows, err := tx.Query(ctx, `
+		(select execution_id, outcome, usage_epoch, admitted_at from executions
+			where workspace_id = @workspace and decided and outcome is not null and admitted_at > now() - interval '15 minutes'
+			order by admitted_at desc limit @most)
+		union all
+		(select execution_id, outcome, '', null from executions
+			where workspace_id = @workspace and admitted_at is null and not decided and outcome is not null
+				and completed_at > now() - interval '15 minutes'
+			limit @most)
+		union all
+		(select execution_id, '', usage_epoch, admitted_at from executions
+			where workspace_id = @workspace and decided and outcome is null
+				and lease_expires_at <= now() and lease_expires_at > now() - interval '7 days'
+			order by lease_expires_at desc limit @most)`,
+		pgx.NamedArgs{"workspace": workspace, "most": mostOver})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o enforcement.Over, err error) {
+		var at *time.Time
+		if err = row.Scan(&o.ExecutionID, &o.Outcome, &o.UsageEpoch, &at); at != nil {
+			o.AdmittedAt = *at
+		}
+		return o, err
+	})
+}
+
+// mostOver bounds each kind of what is over.
+const mostOver = 10_000
 
 // admission is when an execution was admitted.
 type admission struct {

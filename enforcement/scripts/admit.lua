@@ -13,8 +13,8 @@
 --           repeated record was measured against
 --         {1, now, revision seen, plan revision seen}  the plan is stale, or the
 --           period does not contain now; nothing is written
---         {2, now, missing}  1 workspace, 2 period, 3 snapshot: open it; nothing
---           is written
+--         {2, now, missing}  1 workspace, or it is of another epoch: rebuild it;
+--           2 period, 3 snapshot: open it; nothing is written
 
 local revision, plan_revision = tonumber(ARGV[2]), tonumber(ARGV[3])
 local epoch, digest = ARGV[4], ARGV[7]
@@ -42,10 +42,12 @@ for i, id in ipairs(ids) do
 end
 
 local state = redis.call('HMGET', KEYS[1], 'e', 'r', 'q', 't', 'p' .. epoch, 'k' .. digest)
+-- What is on record of an earlier epoch may be unheard, and is no answer.
+local present = present_epoch()
+if not present or state[1] ~= present then return {2, now, 1} end
 local seen, plan_seen = tonumber(state[2] or 0), tonumber(state[3] or 0)
 local used, peak, period_end = read_period(state[5])
 if fresh then
-  if not state[1] then return {2, now, 1} end
   if revision < seen or (revision == seen and plan_revision < plan_seen)
     or now < starts or now >= finish then
     return {1, now, seen, plan_seen}

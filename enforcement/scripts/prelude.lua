@@ -1,7 +1,8 @@
 -- What every script of this folder starts with. The clock is Redis's own: the
 -- machines that call may disagree about the time, and expiry must not.
 --
--- KEYS[1] w   hash: e marker, r workspace revision and q plan revision seen,
+-- KEYS[1] w   hash: e the epoch that it was opened in, f the epoch and since when (ms)
+--             it is shut, g who rebuilds it and until when (ms), r workspace revision and q plan revision seen,
 --             t arrival time of the start rate (µs), p<usage epoch> a period's
 --             counters; of a snapshot s<digest> what the caller wrote, u<digest>
 --             its lease (ms), a blank and its usage epoch, k<digest> until when it
@@ -10,6 +11,8 @@
 -- KEYS[3] x   hash: execution -> record, while it holds a lease
 -- KEYS[4] o0  hashes of what is over, in two buckets of time that take turns:
 -- KEYS[5] o1  execution -> record, "!"<request> -> denial
+-- KEYS[6]     the epoch: which reign of which primary this data is of, a blank, and
+--             when it was first seen (ms). In a Cluster each workspace has its own
 -- ARGV[1]     length of a bucket (ms): what is over is remembered as long as that
 --             at least, and twice as long at most
 --
@@ -31,6 +34,26 @@ local since = now - 1577836800000
 local bucket = math.floor(now / window)
 local current, previous = KEYS[4], KEYS[5]
 if bucket % 2 == 1 then current, previous = KEYS[5], KEYS[4] end
+
+-- The epoch of this data, nil where it is of no present one. A primary takes a new
+-- replication id when it starts and when it is promoted; what it has in memory then
+-- may be older than what was answered before.
+local function identity()
+  local info = redis.pcall('INFO', 'replication')
+  if type(info) ~= 'string' then
+    if not rawget(_G, 'struct') then return 'stand-in' end -- it has no replication
+    error('INFO replication is refused: ' .. info.err)
+  end
+  local at = string.find(info, 'master_replid:', 1, true)
+  if not at then error('INFO replication tells no master_replid') end
+  return string.sub(info, at + 14, at + 53)
+end
+
+local function present_epoch()
+  local epoch = redis.call('GET', KEYS[6])
+  if not epoch or string.match(epoch, '^%S+') ~= identity() then return nil end
+  return epoch
+end
 
 local function denial(snapshot, reasons, used, live, peak, retry)
   return struct.pack('<c1c8I1I5I4I4I5I5', 'D', snapshot, reasons, used, live, peak, since,
@@ -68,7 +91,7 @@ end
 -- Writes to the current bucket and sees that it lives until its turn is over.
 local function remember(pairs_of_fields)
   if #pairs_of_fields == 0 then return end
-  redis.call('HSET', current, unpack(pairs_of_fields))
+  in_parts(pairs_of_fields, function(...) redis.call('HSET', current, ...) end)
   local finish = (bucket + 2) * window
   if redis.call('PEXPIRETIME', current) < finish then
     redis.call('PEXPIREAT', current, finish)

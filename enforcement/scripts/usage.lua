@@ -8,8 +8,10 @@
 --           up), and first the soonest expiry of a live lease (ms, 0 none)
 
 local state = redis.call('HMGET', KEYS[1], 'p' .. ARGV[2], 'e', 't')
-local used, peak = read_period(state[1])
+local present = present_epoch()
+local open = present and state[2] == present
+local used, peak = read_period(open and state[1])
 local live = redis.call('ZCOUNT', KEYS[2], '(' .. now, '+inf')
 local first = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 local ahead = math.min(math.max(tonumber(state[3] or 0) - micros, 0), 60000000)
-return {used and 1 or 0, now, used or 0, peak or 0, live, state[2] and 1 or 0, math.ceil(ahead), tonumber(first[2] or 0)}
+return {used and 1 or 0, now, used or 0, peak or 0, live, open and 1 or 0, math.ceil(ahead), tonumber(first[2] or 0)}

@@ -44,7 +44,7 @@ func TestABoundaryUnderLoadChargesEachPeriodAtMostItsLimit(t *testing.T) {
 		first[ws] = row.ID
 		h.complete(ws, load.allowed(row.ID)[:n]...)
 	}
-	h.eventually("the completions are heard", func() bool { return h.redis(all[0], "busy", first["busy"]).Running == quota-ended })
+	h.eventually("the completions are heard", func() bool { return h.counted(all[0], "busy", first["busy"]).Running == quota-ended })
 
 	// The boundary is drawn a few seconds from here, while requests go on.
 	start := time.Now().Add(ahead - time.Minute)
@@ -157,7 +157,7 @@ func (h *house) compare(i *instance, id string, charged []schemas.DecisionMade) 
 	if diff := cmp.Diff(folded{n, n}, got); diff != "" {
 		h.Errorf("ledger of period %s of %s (-decisions +ledger):\n%s", id, ws, diff)
 	}
-	if redis := h.redis(i, ws, id); redis.Used != n {
+	if redis := h.counted(i, ws, id); redis.Used != n {
 		h.Errorf("Redis has %d used in period %s of %s, the decisions charge %d", redis.Used, id, ws, n)
 	}
 }
@@ -171,7 +171,7 @@ func (h *house) row(ws string) subscriptions.Subscription {
 	return *found.Subscription
 }
 
-func (h *house) redis(i *instance, ws, epoch string) enforcement.Outstanding {
+func (h *house) counted(i *instance, ws, epoch string) enforcement.Outstanding {
 	h.Helper()
 	got, err := i.enforcer.Outstanding(context.Background(), ws, epoch)
 	if err != nil {

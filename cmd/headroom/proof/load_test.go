@@ -67,6 +67,13 @@ func (l *load) hear(m *nats.Msg) {
 	}
 }
 
+// count is how many decisions were seen.
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.seen)
+}
+
 // until waits until so many decisions are of that sort.
 func (l *load) until(n int, what string, is func(schemas.DecisionMade) bool) {
 	l.Helper()
