@@ -19,6 +19,8 @@ var (
 	openSource string
 	//go:embed scripts/release.lua
 	releaseSource string
+	//go:embed scripts/standing.lua
+	standingSource string
 	//go:embed scripts/extend.lua
 	extendSource string
 	//go:embed scripts/withdraw.lua
@@ -33,6 +35,7 @@ var (
 	admitScript    = redis.NewScript(prelude + admitSource)
 	openScript     = redis.NewScript(prelude + openSource)
 	releaseScript  = redis.NewScript(prelude + releaseSource)
+	standingScript = redis.NewScript(prelude + standingSource)
 	extendScript   = redis.NewScript(prelude + extendSource)
 	withdrawScript = redis.NewScript(prelude + withdrawSource)
 	usageScript    = redis.NewScript(prelude + usageSource)
