@@ -45,9 +45,9 @@ func period(ctx context.Context, tx pgx.Tx, workspace, usageEpoch string) (used,
 
 func leases(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Lease, error) {
 	rows, err := tx.Query(ctx, `
-		select execution_id, lease_expires_at, usage_epoch from executions
-		where workspace_id = @workspace and outcome is null and decided and lease_expires_at > now()
-		order by lease_expires_at, execution_id`,
+		select execution_id, leased_until, usage_epoch from executions
+		where workspace_id = @workspace and outcome is null and decided and leased_until > now()
+		order by leased_until, execution_id`,
 		pgx.NamedArgs{"workspace": workspace})
 	if err != nil {
 		return nil, err
