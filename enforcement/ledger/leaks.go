@@ -16,8 +16,6 @@ type Lease struct {
 	Until time.Time
 }
 
-func (l Lease) execution() execution { return execution{l.WorkspaceID, l.ExecutionID} }
-
 // Found is what looking a lease up came to.
 type Found struct {
 	// Live: the lease still holds a slot, until Until.

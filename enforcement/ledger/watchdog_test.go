@@ -156,6 +156,9 @@ func TestTheMigrationSetsOutWhatIsOpen(t *testing.T) {
 		}
 		got[id] = at
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	due := open.DecidedAt.Add(10 * time.Minute)
 	want := map[string][2]*time.Time{
 		"ended": {nil, ended.LeaseExpiresAt}, "open": {&due, open.LeaseExpiresAt}, "unlimited": {nil, unlimited.LeaseExpiresAt},
