@@ -25,6 +25,14 @@ func (r *Relay) KillAt(step string, n int64) {
 	r.probe = k
 }
 
+// KillAt makes this watchdog end its process with SIGKILL when it passes a step for the
+// n-th time. See probe for the steps.
+func (w *Watchdog) KillAt(step string, n int64) {
+	k := &killer{nats: w.options.NATS, kind: kindWatchdog, step: step}
+	k.left.Store(n)
+	w.probe = k
+}
+
 type killer struct {
 	nats       *nats.Conn
 	kind, step string

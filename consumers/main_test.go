@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(relayVariable) != "" {
 		os.Exit(untilKilled(relayProcess, os.Stdin, os.Stderr))
 	}
+	if os.Getenv(watchdogVariable) != "" {
+		os.Exit(untilKilled(watchdogProcess, os.Stdin, os.Stderr))
+	}
 	schematest.AtOnce(4)
 	schematest.Main(m)
 }

@@ -1,8 +1,8 @@
 package consumers
 
 // probe is told of each step that a process takes. Only tests have one that does
-// anything: it kills the process there. The kinds are those of messages, "ledger" and "relay";
-// the steps of a message, in order:
+// anything: it kills the process there. The kinds are those of messages, "ledger", "relay" and
+// "watchdog"; the steps of a message, in order:
 //
 //	pulled      a batch was received
 //	decided     the script ran, its answers are known
@@ -17,7 +17,8 @@ package consumers
 //	settled     the acknowledgements are sent
 //
 // The ledger's are folding and folded, before and after Postgres has a batch. The relay's are
-// publishing, sent and published of a wave, and marked, when Postgres has the end of a pass.
+// publishing, sent and published of a wave, and marked, when Postgres has the end of a pass. The watchdog's
+// are publishing, sent and published of a batch, and noted, when Postgres has what was told.
 type probe interface {
 	at(kind, step string)
 	// sending runs send, which publishes that many messages and awaits their

@@ -29,6 +29,8 @@ var (
 	shutSource string
 	//go:embed scripts/release.lua
 	releaseSource string
+	//go:embed scripts/standing.lua
+	standingSource string
 	//go:embed scripts/extend.lua
 	extendSource string
 	//go:embed scripts/withdraw.lua
@@ -47,6 +49,7 @@ var (
 	abandonScript  = redis.NewScript(prelude + abandonSource)
 	shutScript     = redis.NewScript(prelude + shutSource)
 	releaseScript  = redis.NewScript(prelude + releaseSource)
+	standingScript = redis.NewScript(prelude + standingSource)
 	extendScript   = redis.NewScript(prelude + extendSource)
 	withdrawScript = redis.NewScript(prelude + withdrawSource)
 	usageScript    = redis.NewScript(prelude + usageSource)

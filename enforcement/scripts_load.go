@@ -24,7 +24,7 @@ func LoadScripts(ctx context.Context, client redis.UniversalClient) (int, error)
 	}
 	loaded := 0
 	for _, entry := range entries {
-		if slices.Contains([]string{"struct.lua", "prelude.lua"}, entry.Name()) {
+		if slices.Contains([]string{"struct.lua", "prelude.lua", "state.lua"}, entry.Name()) {
 			continue // they begin each of the others
 		}
 		source, err := scriptFiles.ReadFile(path.Join("scripts", entry.Name()))

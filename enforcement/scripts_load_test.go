@@ -26,8 +26,8 @@ func TestEveryScriptIsLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	loaded, err := enforcement.LoadScripts(t.Context(), client)
-	if err != nil || loaded != len(files)-2 {
-		t.Errorf("%d scripts are loaded (%v), want %d", loaded, err, len(files)-2)
+	if err != nil || loaded != len(files)-3 {
+		t.Errorf("%d scripts are loaded (%v), want %d", loaded, err, len(files)-3)
 	}
 	memory, err := client.Info(t.Context(), "memory").Result()
 	if err != nil || !strings.Contains(memory, fmt.Sprintf("number_of_cached_scripts:%d\r", loaded)) {

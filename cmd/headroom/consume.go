@@ -23,6 +23,7 @@ import (
 //	          ├─► Consumers                   events in, decisions out
 //	          └─► Doors ◄── HTTP, NATS        callers who wait for the answer
 //	Outbox ─► Relay                           news of plans and periods out
+//	Ledger ─► Watchdog                        what runs too long, what leaked
 //	Lifecycle                                 what time does to subscriptions
 //	Counters                                  answers under old keys forgotten
 //	Door ─► Worker ◄── Sweep, Sync            what Stripe does to them
@@ -62,7 +63,13 @@ func (s *service) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.metrics.watch(parts{plans: plans, work: work, doors: doors.executions, relay: relay, outbox: outbox})
+	watchdog, err := s.watchdog(js, d)
+	if err != nil {
+		return err
+	}
+	s.metrics.watch(parts{
+		plans: plans, work: work, doors: doors.executions, relay: relay, outbox: outbox, watchdog: watchdog, book: d.book,
+	})
 	s.metrics.watchDeadLetters(js, s.config.topology())
 	s.health.consumers.use(func(context.Context) error {
 		if !work.Ready() {
@@ -70,7 +77,7 @@ func (s *service) consume(ctx context.Context) error {
 		}
 		return nil
 	})
-	return s.runParts(ctx, js, assembled{store: store, plans: plans, work: work, doors: doors, relay: relay})
+	return s.runParts(ctx, js, assembled{store: store, plans: plans, work: work, doors: doors, relay: relay, watchdog: watchdog})
 }
 
 // assembled are the parts that run for as long as the process does.
@@ -80,6 +87,8 @@ type assembled struct {
 	work  *consumers.Consumers
 	doors *doors
 	relay *consumers.Relay
+
+	watchdog *consumers.Watchdog
 }
 
 // runParts runs them until ctx ends or one fails.
@@ -93,6 +102,7 @@ func (s *service) runParts(ctx context.Context, js jetstream.JetStream, a assemb
 		return decide(ctx, a.work, a.doors)
 	})
 	running.Go(func() error { return a.relay.Run(ctx) })
+	running.Go(func() error { return a.watchdog.Run(ctx) })
 	running.Go(func() error {
 		return subscriptions.NewLifecycle(a.store, subscriptions.LifecycleOptions{Log: s.log}).Run(ctx)
 	})
@@ -115,6 +125,13 @@ func (s *service) plans(js jetstream.JetStream, store *subscriptions.Store) (*cl
 func (s *service) relay(js jetstream.JetStream, outbox *subscriptions.Outbox) (*consumers.Relay, error) {
 	return consumers.NewRelay(consumers.RelayOptions{
 		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Outbox: outbox, Broadcast: s.broadcast(), Log: s.log,
+	})
+}
+
+func (s *service) watchdog(js jetstream.JetStream, d decider) (*consumers.Watchdog, error) {
+	return consumers.NewWatchdog(consumers.WatchdogOptions{
+		NATS: s.nats, JetStream: js, Topology: s.config.topology(), Ledger: d.book, Leases: d.enforcer,
+		Shadow: s.config.Shadow, Log: s.log,
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/headroomhq/headroom/consumers"
 	"github.com/headroomhq/headroom/enforcement/api"
 	"github.com/headroomhq/headroom/enforcement/client"
+	"github.com/headroomhq/headroom/enforcement/ledger"
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
@@ -56,6 +57,9 @@ type parts struct {
 	doors  *api.Executions
 	relay  *consumers.Relay
 	outbox *subscriptions.Outbox
+
+	watchdog *consumers.Watchdog
+	book     *ledger.Store
 }
 
 // watch adds the counts of the service's parts; once.
@@ -64,6 +68,7 @@ func (m *metrics) watch(p parts) {
 	m.watchRelay(p.relay, p.outbox)
 	m.watchConsumers(p.work.Stats())
 	m.watchDoors(p.doors.Stats())
+	m.watchWatchdog(p.watchdog.Stats(), p.book)
 }
 
 func (m *metrics) watchPlans(plans *client.Plans) {

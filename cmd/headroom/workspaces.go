@@ -16,6 +16,8 @@ type workspacesCmd struct {
 	Show     workspacesShowCmd     `cmd:"" help:"Show a workspace's plan, period, limits and usage."`
 	Assign   workspacesAssignCmd   `cmd:"" help:"Put a workspace on a plan by hand."`
 	Override workspacesOverrideCmd `cmd:"" help:"Give a workspace limits and features that are not its plan's."`
+	Release  workspacesReleaseCmd  `cmd:"" help:"Free the slot of an execution whose engine is gone."`
+	Leaks    workspacesLeaksCmd    `cmd:"" help:"List executions whose lease ended without a completion."`
 }
 
 // workspacesListCmd lists workspaces by id.

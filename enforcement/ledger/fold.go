@@ -105,18 +105,20 @@ func queueAdmissions(to *pgx.Batch, decisions []Decision) {
 				@event::text[], @event_source::text[], @default_epoch::text[], @subscription::text[],
 				@period_start::timestamptz[], @period_end::timestamptz[], @plan::text[], @plan_revision::bigint[],
 				@limits::text[], @admitted_at::timestamptz[], @lease_expires_at::timestamptz[],
-				@used::bigint[], @concurrent::bigint[], @peak::bigint[])
+				@used::bigint[], @concurrent::bigint[], @peak::bigint[], @duration_due_at::timestamptz[])
 			as t (workspace_id, execution_id, decision_id, event_id, event_source, default_epoch, subscription_id,
 				period_start, period_end, plan_key, plan_revision, limits, admitted_at, lease_expires_at,
-				used, concurrent, peak)
+				used, concurrent, peak, duration_due_at)
 		), counted as (
 			insert into executions as e (workspace_id, execution_id, decision_id, request_event_id,
 				request_event_source, usage_epoch, subscription_id, period_start, period_end, plan_key,
-				plan_revision, limits, admitted_at, lease_expires_at, used, concurrent, peak, decided)
+				plan_revision, limits, admitted_at, lease_expires_at, used, concurrent, peak,
+				duration_due_at, leased_until, decided)
 			select i.workspace_id, i.execution_id, i.decision_id, i.event_id, i.event_source,
 				coalesce(s.usage_epoch, i.subscription_id, i.default_epoch),
 				i.subscription_id::uuid, i.period_start, i.period_end, i.plan_key, i.plan_revision,
-				i.limits::jsonb, i.admitted_at, i.lease_expires_at, i.used, i.concurrent, i.peak, true
+				i.limits::jsonb, i.admitted_at, i.lease_expires_at, i.used, i.concurrent, i.peak,
+				i.duration_due_at, i.lease_expires_at, true
 			from incoming i left join subscriptions s on s.id = i.subscription_id::uuid
 			order by i.workspace_id, i.execution_id
 			on conflict (workspace_id, execution_id) do update set
@@ -126,7 +128,8 @@ func queueAdmissions(to *pgx.Batch, decisions []Decision) {
 				period_end = excluded.period_end, plan_key = excluded.plan_key,
 				plan_revision = excluded.plan_revision, limits = excluded.limits,
 				admitted_at = excluded.admitted_at, lease_expires_at = excluded.lease_expires_at,
-				used = excluded.used, concurrent = excluded.concurrent, peak = excluded.peak, decided = true
+				used = excluded.used, concurrent = excluded.concurrent, peak = excluded.peak,
+				duration_due_at = excluded.duration_due_at, leased_until = excluded.leased_until, decided = true
 			where not e.decided
 			returning e.workspace_id, e.usage_epoch, e.outcome, e.peak
 		)

@@ -43,6 +43,7 @@ func admissionArgs(ds []Decision) pgx.NamedArgs {
 		"used":             column(ds, func(d Decision) int64 { return d.Used }),
 		"concurrent":       column(ds, func(d Decision) int64 { return d.Concurrent }),
 		"peak":             column(ds, func(d Decision) int64 { return d.Peak }),
+		"duration_due_at":  column(ds, durationDue),
 	}
 }
 

@@ -49,9 +49,9 @@ func period(ctx context.Context, tx pgx.Tx, workspace, usageEpoch string) (used,
 
 func leases(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Lease, error) {
 	rows, err := tx.Query(ctx, `
-		select execution_id, lease_expires_at, usage_epoch, admitted_at from executions
-		where workspace_id = @workspace and outcome is null and decided and lease_expires_at > now()
-		order by lease_expires_at, execution_id`,
+		select execution_id, leased_until, usage_epoch, admitted_at from executions
+		where workspace_id = @workspace and outcome is null and decided and leased_until > now()
+		order by leased_until, execution_id`,
 		pgx.NamedArgs{"workspace": workspace})
 	if err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func over(ctx context.Context, tx pgx.Tx, workspace string) ([]enforcement.Over,
 		union all
 		(select execution_id, '', usage_epoch, admitted_at from executions
 			where workspace_id = @workspace and decided and outcome is null
-				and lease_expires_at <= now() and lease_expires_at > now() - interval '7 days'
-			order by lease_expires_at desc limit @most)`,
+				and leased_until <= now() and leased_until > now() - interval '7 days'
+			order by leased_until desc limit @most)`,
 		pgx.NamedArgs{"workspace": workspace, "most": mostOver})
 	if err != nil {
 		return nil, err
