@@ -16,6 +16,7 @@ type workspacesCmd struct {
 	Show     workspacesShowCmd     `cmd:"" help:"Show a workspace's plan, period, limits and usage."`
 	Assign   workspacesAssignCmd   `cmd:"" help:"Put a workspace on a plan by hand."`
 	Override workspacesOverrideCmd `cmd:"" help:"Give a workspace limits and features that are not its plan's."`
+	Recount  workspacesRecountCmd  `cmd:"" help:"Take a workspace's counts in Redis anew from the ledger."`
 }
 
 // workspacesListCmd lists workspaces by id.
