@@ -193,3 +193,24 @@ func TestOnlyOneRebuildsAWorkspaceAndAnotherTakesOver(t *testing.T) {
 		t.Errorf("exhausted %v, %s before the other's turn is over", d.Exhausted, time.Until(till))
 	}
 }
+
+func TestARecountTakesTheLedgersCountsAndTellsTheDrift(t *testing.T) {
+	t.Parallel()
+	h, _, known := forgetful(t, testFence)
+	h.usage.knows(known)
+	h.release(t, "a", schemas.OutcomeNotStarted) // of which the ledger never hears
+	before := time.Now()
+	got, err := h.Recount(t.Context(), "ws")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (enforcement.Drift{Used: -1, Running: -1}); got.Drift() != want || !got.Before.Open || got.After.Used != 1 {
+		t.Errorf("drift %+v of %+v, want %+v", got.Drift(), got, want)
+	}
+	if took := time.Since(before); took < testFence {
+		t.Errorf("rebuilt after %s, within the fence", took)
+	}
+	if d := h.admit(t, ask("b", "1")); len(d.Exhausted) != 2 {
+		t.Errorf("exhausted %v, want both limits held by what the ledger knows", d.Exhausted)
+	}
+}

@@ -18,6 +18,7 @@ type workspacesCmd struct {
 	Override workspacesOverrideCmd `cmd:"" help:"Give a workspace limits and features that are not its plan's."`
 	Release  workspacesReleaseCmd  `cmd:"" help:"Free the slot of an execution whose engine is gone."`
 	Leaks    workspacesLeaksCmd    `cmd:"" help:"List executions whose lease ended without a completion."`
+	Recount  workspacesRecountCmd  `cmd:"" help:"Take a workspace's counts in Redis anew from the ledger."`
 }
 
 // workspacesListCmd lists workspaces by id.
