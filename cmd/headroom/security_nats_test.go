@@ -133,8 +133,10 @@ func TestTheExamplesPermissionsAreEnough(t *testing.T) {
 	}
 	asker, askerRefused := p.as("asker", "asker")
 	for _, question := range []struct{ name, body string }{
-		{"admit", `{"workspace_id":"ws_2","execution_id":"e2"}`}, {"complete", `{"workspace_id":"ws_2","execution_id":"e2","outcome":"succeeded"}`},
-		{"usage", `{"workspace_id":"ws_2"}`}, {"consume", `{"workspace_id":"ws_2","feature":"automations"}`},
+		{"admit", `{"workspace_id":"ws_2","execution_id":"e2"}`},
+		{"complete", `{"workspace_id":"ws_2","execution_id":"e2","outcome":"succeeded"}`},
+		{"usage", `{"workspace_id":"ws_2"}`},
+		{"consume", `{"workspace_id":"ws_2","feature":"automations"}`},
 	} {
 		answer, err := asker.Request("headroom.api."+question.name, []byte(question.body), patience)
 		if err != nil || answer.Header.Get("Nats-Service-Error") != "" {

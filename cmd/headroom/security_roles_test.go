@@ -75,9 +75,23 @@ func TestTheExamplesRedisUserMayDoWhatHeadroomDoesAndNoMore(t *testing.T) {
 
 	own := redisClient(t, as(t, address, "headroom"))
 	for _, words := range [][]any{
-		{"GET", "other"}, {"SET", "other", "1"}, {"KEYS", "*"}, {"FLUSHALL"}, {"FLUSHDB"}, {"CONFIG", "GET", "requirepass"}, {"CONFIG", "SET", "maxmemory", "1"},
-		{"ACL", "LIST"}, {"SHUTDOWN"}, {"REPLICAOF", "NO", "ONE"}, {"MONITOR"}, {"SAVE"}, {"SCRIPT", "FLUSH"}, {"FUNCTION", "FLUSH"},
-		{"CLIENT", "KILL", "ID", "1"}, {"PUBLISH", "other", "x"}, {"EVAL", "return redis.call('get', 'other')", "0"},
+		{"GET", "other"},
+		{"SET", "other", "1"},
+		{"KEYS", "*"},
+		{"FLUSHALL"},
+		{"FLUSHDB"},
+		{"CONFIG", "GET", "requirepass"},
+		{"CONFIG", "SET", "maxmemory", "1"},
+		{"ACL", "LIST"},
+		{"SHUTDOWN"},
+		{"REPLICAOF", "NO", "ONE"},
+		{"MONITOR"},
+		{"SAVE"},
+		{"SCRIPT", "FLUSH"},
+		{"FUNCTION", "FLUSH"},
+		{"CLIENT", "KILL", "ID", "1"},
+		{"PUBLISH", "other", "x"},
+		{"EVAL", "return redis.call('get', 'other')", "0"},
 	} {
 		err := own.Do(t.Context(), words...).Err()
 		if err == nil || !strings.Contains(err.Error(), "permission") && !strings.Contains(err.Error(), "can't access") {
@@ -95,9 +109,12 @@ func everyDoor(t *testing.T, i *installation, s *serving) {
 	}
 	nc := schematest.NATS(t)
 	for _, question := range []struct{ name, body string }{
-		{"admit", `{"workspace_id":"ws","execution_id":"e2"}`}, {"progress", `{"workspace_id":"ws","execution_id":"e2","tasks":1}`},
-		{"complete", `{"workspace_id":"ws","execution_id":"e2","outcome":"succeeded"}`}, {"usage", `{"workspace_id":"ws"}`},
-		{"consume", `{"workspace_id":"ws","feature":"automations"}`}, {"release", `{"workspace_id":"ws","feature":"automations"}`},
+		{"admit", `{"workspace_id":"ws","execution_id":"e2"}`},
+		{"progress", `{"workspace_id":"ws","execution_id":"e2","tasks":1}`},
+		{"complete", `{"workspace_id":"ws","execution_id":"e2","outcome":"succeeded"}`},
+		{"usage", `{"workspace_id":"ws"}`},
+		{"consume", `{"workspace_id":"ws","feature":"automations"}`},
+		{"release", `{"workspace_id":"ws","feature":"automations"}`},
 	} {
 		m := nats.NewMsg("headroom.api." + question.name)
 		m.Data = []byte(question.body)

@@ -94,8 +94,16 @@ func TestNoSecretIsShownWhateverGoesWrong(t *testing.T) {
 			t.Parallel()
 			i := (&installation{t: t, settings: base}).with(settings)
 			for _, args := range [][]string{
-				{"migrate"}, {"plans", "list"}, {"plans", "apply", demoCatalog}, {"workspaces", "list"}, {"workspaces", "show", "ws"},
-				{"workspaces", "assign", "ws", "--plan", "pro"}, {"invalidate", "ws"}, {"stripe", "events"}, {"stripe", "sync"}, {"stripe", "sweep"},
+				{"migrate"},
+				{"plans", "list"},
+				{"plans", "apply", demoCatalog},
+				{"workspaces", "list"},
+				{"workspaces", "show", "ws"},
+				{"workspaces", "assign", "ws", "--plan", "pro"},
+				{"invalidate", "ws"},
+				{"stripe", "events"},
+				{"stripe", "sync"},
+				{"stripe", "sweep"},
 			} {
 				stdout, stderr, err := i.run(args...)
 				if err == nil {
