@@ -18,6 +18,9 @@ type Config struct {
 	NATSURL Secret
 	// NATSCreds is the path of a credentials file. Default none.
 	NATSCreds string
+	// NATSCert and NATSKey are the paths of a client certificate and its key, as PEM. With
+	// them a connection without TLS is refused. Default none.
+	NATSCert, NATSKey string
 	// NATSReplicas is how many servers keep each stream, 1 to 5. Default 1.
 	NATSReplicas int
 	// SubjectPrefix is the first token or tokens of every subject. Default headroom.
@@ -131,11 +134,7 @@ func LoadConfig(getenv func(string) string, readFile func(string) ([]byte, error
 			faults = append(faults, fmt.Errorf("%s: %w", s.Name, err))
 		}
 	}
-	if config.NATSCreds != "" {
-		if _, err := readFile(config.NATSCreds); err != nil {
-			faults = append(faults, fmt.Errorf("%sNATS_CREDS: read the credentials file: %w", variablePrefix, err))
-		}
-	}
+	faults = append(faults, config.checkNATS(readFile)...)
 	if err := config.checkStripe(); err != nil {
 		faults = append(faults, err)
 	}

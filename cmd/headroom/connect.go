@@ -44,7 +44,9 @@ func (s *service) connectRedis(ctx context.Context) (err error) {
 	if s.redis, err = newRedis(s.config); err != nil {
 		return fmt.Errorf("read HEADROOM_REDIS_URL: %w", err)
 	}
-	err = await(ctx, s.log, &s.health.redis, bounded(func(ctx context.Context) error { return vetRedis(ctx, s.redis, s.log) }))
+	err = await(ctx, s.log, &s.health.redis, bounded(func(ctx context.Context) error {
+		return explainTLS(vetRedis(ctx, s.redis, s.log), s.config.RedisURL)
+	}))
 	if err != nil {
 		return err
 	}

@@ -77,6 +77,9 @@ func natsIdentity(config Config) []nats.Option {
 	if config.NATSCreds != "" {
 		options = append(options, nats.UserCredentials(config.NATSCreds))
 	}
+	if config.NATSCert != "" {
+		options = append(options, nats.ClientCert(config.NATSCert, config.NATSKey))
+	}
 	return options
 }
 

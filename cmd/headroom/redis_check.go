@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -47,6 +48,15 @@ func vetRedisNode(ctx context.Context, node redis.Cmdable, log *slog.Logger) err
 		log.Warn("redis may delete keys that expire when memory is short", "maxmemory_policy", policy, "remedy", "set maxmemory-policy to noeviction")
 	}
 	return nil
+}
+
+// explainTLS tells of the likely cause when nothing answers a client that asks for TLS:
+// a Redis without it waits for the end of what it takes for a command.
+func explainTLS(err error, address Secret) error {
+	if strings.HasPrefix(address.Reveal(), "rediss://") && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w; nothing answered in TLS there, as rediss:// asks for", err)
+	}
+	return err
 }
 
 // redisInfo reads the lines "name:value" of INFO.

@@ -55,6 +55,14 @@ func connectionSettings() []setting {
 			func(c *Config, text string) error { c.NATSCreds = text; return nil },
 		},
 		{
+			Setting{"HEADROOM_NATS_CERT", "", "Path of a client certificate for NATS, PEM, with `HEADROOM_NATS_KEY`; a connection without TLS is then refused.", false},
+			func(c *Config, text string) error { c.NATSCert = text; return nil },
+		},
+		{
+			Setting{"HEADROOM_NATS_KEY", "", "Path of that certificate's key, PEM.", false},
+			func(c *Config, text string) error { c.NATSKey = text; return nil },
+		},
+		{
 			Setting{"HEADROOM_NATS_REPLICAS", "1", "Replicas of the streams that Headroom creates, 1 to 5.", false},
 			func(c *Config, text string) error { return setInt(&c.NATSReplicas, text, 1, 5) },
 		},

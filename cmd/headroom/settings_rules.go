@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -109,4 +110,31 @@ func setAddr(field *string, text string) error {
 	}
 	*field = text
 	return nil
+}
+
+// checkNATS holds the files that say who we are to NATS. A key never shows in a fault.
+func (c Config) checkNATS(readFile func(string) ([]byte, error)) []error {
+	var faults []error
+	read := func(variable, path string) []byte {
+		if path == "" {
+			return nil
+		}
+		text, err := readFile(path)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s%s: read the file: %w", variablePrefix, variable, err))
+		}
+		return text
+	}
+	read("NATS_CREDS", c.NATSCreds)
+	chain, key := read("NATS_CERT", c.NATSCert), read("NATS_KEY", c.NATSKey)
+	if (c.NATSCert == "") != (c.NATSKey == "") {
+		return append(faults, fmt.Errorf("%sNATS_CERT and %sNATS_KEY: one without the other; a client certificate needs both", variablePrefix, variablePrefix))
+	}
+	if len(faults) > 0 || c.NATSCert == "" {
+		return faults
+	}
+	if _, err := tls.X509KeyPair(chain, key); err != nil {
+		faults = append(faults, fmt.Errorf("%sNATS_CERT: no certificate that %sNATS_KEY belongs to, both as PEM: %w", variablePrefix, variablePrefix, err))
+	}
+	return faults
 }

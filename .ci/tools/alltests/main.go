@@ -1,13 +1,14 @@
 // Command alltests runs "go test" and holds its result to this project's rule:
-// every test runs, none is skipped, none comes from a cache.
+// every test runs, none is skipped, none comes from a cache, none prints a secret.
 //
 //	go test -json ... ──> read ──> a package's line as it ends
 //	                               the output of what failed
 //	                               what was skipped: a failure too
+//	                               who printed a secret, and of what kind: a failure too
 //	                               "N passed, N failed, N skipped"
 //
 // Its arguments are those of go test. The exit code is 0 only when go test's
-// was and nothing was skipped.
+// was, nothing was skipped and no output, of tests that pass as well, shows a secret.
 package main
 
 import (

@@ -33,12 +33,14 @@ type report struct {
 	out            io.Writer
 	open           map[string]*strings.Builder
 	skipped        []string
+	secrets        []secret
+	leaks          map[string]bool // who printed what kind of secret
 	passed, failed int
 	failedPackages int
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, open: map[string]*strings.Builder{}}
+	return &report{out: out, open: map[string]*strings.Builder{}, secrets: secrets(), leaks: map[string]bool{}}
 }
 
 // read takes the events up to the end of r. A line that is no event is shown as it is.
@@ -58,6 +60,9 @@ func (r *report) read(in io.Reader) error {
 
 // take moves the report on by one event.
 func (r *report) take(e event) {
+	if kind := r.shown(e.Output); kind != "" {
+		r.leaks[e.name()+" prints "+kind] = true
+	}
 	switch e.Action {
 	case "build-output":
 		fmt.Fprint(r.out, e.Output)
@@ -128,6 +133,9 @@ func (r *report) close() {
 	for _, name := range r.skipped {
 		fmt.Fprintf(r.out, "skipped: %s\n", name)
 	}
+	for _, leak := range slices.Sorted(maps.Keys(r.leaks)) {
+		fmt.Fprintln(r.out, leak)
+	}
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, len(r.skipped))
 }
 
@@ -136,6 +144,8 @@ func (r *report) verdict() error {
 	switch {
 	case len(r.skipped) > 0:
 		return fmt.Errorf("%d tests were skipped; a test that cannot run here is a failure", len(r.skipped))
+	case len(r.leaks) > 0:
+		return fmt.Errorf("a secret was printed, by %d tests or packages", len(r.leaks))
 	case r.passed == 0:
 		return errors.New("no test ran")
 	case r.failed+r.failedPackages > 0:

@@ -73,6 +73,14 @@ func TestReport(t *testing.T) {
 			prints:  "never ended: example/p TestB\npanic: timed out\n1 passed, 0 failed, 0 skipped\n",
 			verdict: "",
 		},
+		"a secret in the output of a test that passes is a failure that does not repeat it": {
+			in: lines(
+				[3]string{"output", "TestA", `    a_test.go:1: nats://headroom:devstack-secret-AAAABBBBCCCC@127.0.0.1\n`},
+				[3]string{"pass", "TestA", ""},
+			),
+			prints:  "example/p TestA prints the password of a private service\n1 passed, 0 failed, 0 skipped\n",
+			verdict: "a secret was printed, by 1 tests or packages",
+		},
 		"a line that is no event is kept": {
 			in:      "# a compiler's word\n" + lines([3]string{"pass", "TestA", ""}),
 			prints:  "# a compiler's word\n1 passed, 0 failed, 0 skipped\n",
@@ -99,5 +107,26 @@ func TestReport(t *testing.T) {
 				t.Errorf("verdict %q, want %q", verdict, c.verdict)
 			}
 		})
+	}
+}
+
+func TestSecretsAreTold(t *testing.T) {
+	t.Parallel()
+	r := newReport(&strings.Builder{})
+	for line, want := range map[string]string{
+		"postgres://u:a-long-password@h/db":       "a password in a URL",
+		"whsec_" + "0123456789abcdef":             "a signing secret of a webhook",
+		"key rk_live_" + "0123456789abcdef here":  "a Stripe key",
+		"Authorization: Bearer 0123456789abcdef0": "a bearer token",
+		"-----BEGIN EC PRIVATE KEY-----":          "a private key",
+		"-----BEGIN USER NKEY SEED-----":          "a private key",
+		"postgres://***@h/db":                     "",
+		"http://127.0.0.1:8080/v1/workspaces":     "",
+		"whsec_***":                               "",
+		"a signing secret whsec_… and sk_test_":   "",
+	} {
+		if got := r.shown(line); got != want {
+			t.Errorf("%q shows %q, want %q", line, got, want)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package devstack
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,7 +42,7 @@ func (d *daemon) moveIn(parent, user string) error {
 		return err
 	}
 	d.home, err = newHome(parent, "headroom-"+user+"-", own)
-	d.password = rand.Text()
+	d.password = newPassword()
 	return err
 }
 

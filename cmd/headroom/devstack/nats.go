@@ -2,7 +2,6 @@ package devstack
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,9 @@ import (
 
 const natsUser = "headroom"
 
+// natsHandshake is how long a client may take for its part of TLS.
+const natsHandshake = 5 * time.Second
+
 // NATSOptions says how a NATS server of our own is to run. The zero value keeps its
 // streams in the system's temporary directory.
 type NATSOptions struct {
@@ -23,6 +25,8 @@ type NATSOptions struct {
 	Dir string
 	// Durable syncs every message to the disk before it is acknowledged.
 	Durable bool
+	// TLS, when set, makes the server take TLS connections only.
+	TLS Certificate
 	// Log hears what the server logs, at debug level; nil discards.
 	Log *slog.Logger
 }
@@ -48,7 +52,7 @@ func StartNATS(ctx context.Context, options NATSOptions) (*NATS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)
 	}
-	n := &NATS{options: options, password: rand.Text(), home: place}
+	n := &NATS{options: options, password: newPassword(), home: place}
 	ctx, cancel := withPatience(ctx, startPatience)
 	defer cancel()
 	err = onFreePort(ctx, func(port int) error {
@@ -61,9 +65,14 @@ func StartNATS(ctx context.Context, options NATSOptions) (*NATS, error) {
 	return n, nil
 }
 
-// URL is a nats:// address with user and password. It stays the same over restarts.
+// URL is a nats:// address with user and password, tls:// with a certificate. It stays
+// the same over restarts.
 func (n *NATS) URL() string {
-	u := url.URL{Scheme: "nats", User: url.UserPassword(natsUser, n.password), Host: address(n.port)}
+	scheme := "nats"
+	if n.options.TLS.on() {
+		scheme = "tls"
+	}
+	u := url.URL{Scheme: scheme, User: url.UserPassword(natsUser, n.password), Host: address(n.port)}
 	return u.String()
 }
 
@@ -123,6 +132,10 @@ func (n *NATS) down() {
 // launch starts a server on the port and waits until it takes connections; on an
 // error none is left.
 func (n *NATS) launch(ctx context.Context) error {
+	secured, err := n.options.TLS.config()
+	if err != nil {
+		return err
+	}
 	started, err := server.NewServer(&server.Options{
 		ServerName:             "headroom-private",
 		Host:                   loopback,
@@ -134,6 +147,10 @@ func (n *NATS) launch(ctx context.Context) error {
 		SyncAlways:             n.options.Durable,
 		DisableJetStreamBanner: true,
 		NoSigs:                 true,
+		TLS:                    secured != nil,
+		TLSConfig:              secured,
+		TLSVerify:              len(n.options.TLS.Clients) > 0,
+		TLSTimeout:             natsHandshake.Seconds(),
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,9 @@ type PostgresOptions struct {
 	// Durable leaves fsync and its companions on. Without it a commit survives a killed
 	// server, but not a crash of the machine.
 	Durable bool
+	// TLS, when set, makes the server offer TLS; it takes plain connections too, so that a
+	// client that falls back is found out. Without Clients.
+	TLS Certificate
 	// Log hears of the server's life, at debug level; nil discards.
 	Log *slog.Logger
 }
@@ -37,6 +41,7 @@ type Postgres struct {
 	daemon
 	programs string
 	durable  bool
+	tls      Certificate
 }
 
 // StartPostgres creates a cluster, starts it and returns when it answers. The
@@ -70,7 +75,7 @@ func newPostgres(options PostgresOptions) (*Postgres, error) {
 	}
 	p := &Postgres{
 		daemon:   daemon{service: "PostgreSQL", log: orDiscard(options.Log)},
-		programs: programs, durable: options.Durable,
+		programs: programs, durable: options.Durable, tls: options.TLS,
 	}
 	p.program = p
 	if err := p.moveIn(options.Dir, "postgres"); err != nil {
@@ -80,8 +85,15 @@ func newPostgres(options PostgresOptions) (*Postgres, error) {
 }
 
 // URL is a postgres:// address of the database with the password, as the cluster's
-// superuser. It stays the same over restarts.
-func (p *Postgres) URL() string { return p.database(postgresDatabase) }
+// superuser; with a certificate it asks for sslmode=verify-full. It stays the same
+// over restarts.
+func (p *Postgres) URL() string {
+	plain := p.database(postgresDatabase)
+	if p.tls.on() {
+		return strings.Replace(plain, "sslmode=disable", "sslmode=verify-full", 1)
+	}
+	return plain
+}
 
 // initialise creates the cluster's files with a password for its only user.
 func (p *Postgres) initialise(ctx context.Context) error {
@@ -106,6 +118,9 @@ func (p *Postgres) initialise(ctx context.Context) error {
 // launch starts the server on the port and waits until it answers; on an error
 // no server is left.
 func (p *Postgres) launch(ctx context.Context) error {
+	if err := p.tls.move(p.home); err != nil {
+		return err
+	}
 	arguments := []string{"-D", p.home.path("data")}
 	for _, setting := range p.settings() {
 		arguments = append(arguments, "-c", setting)
@@ -136,6 +151,9 @@ func (p *Postgres) settings() []string {
 		"log_timezone=UTC",
 		"logging_collector=off",
 		"jit=off",
+	}
+	if p.tls.on() {
+		settings = append(settings, "ssl=on", "ssl_cert_file="+p.home.path(certificateFile), "ssl_key_file="+p.home.path(keyFile))
 	}
 	if p.durable {
 		return settings
