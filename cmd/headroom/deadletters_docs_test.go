@@ -40,8 +40,8 @@ func TestTheDeadLettersPageSaysWhatToDoAboutEveryReason(t *testing.T) {
 	}
 }
 
-// permitted is the subjects that the page lists for a command.
-func permitted(t *testing.T, command string) []string {
+// documentedPermissions is the subjects that the page lists for a command.
+func documentedPermissions(t *testing.T, command string) []string {
 	t.Helper()
 	row := rowWith(t, deadLettersPage(t), "| "+command+" |")
 	var subjects []string
@@ -91,9 +91,9 @@ func mailroomFor(t *testing.T, subjects []string) *mailroom {
 
 func TestTheDocumentedPermissionsOfTheLettersAreEnough(t *testing.T) {
 	t.Parallel()
-	look := permitted(t, "list, show")
-	drop := append(slices.Clone(look), permitted(t, "drop")...)
-	replay := append(slices.Clone(drop), permitted(t, "replay")...)
+	look := documentedPermissions(t, "list, show")
+	drop := append(slices.Clone(look), documentedPermissions(t, "drop")...)
+	replay := append(slices.Clone(drop), documentedPermissions(t, "replay")...)
 	for name, test := range map[string]struct {
 		subjects []string
 		args     []string
