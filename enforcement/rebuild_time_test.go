@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headroomhq/headroom/enforcement"
+	"github.com/headroomhq/headroom/schemas"
 	"github.com/headroomhq/headroom/subscriptions"
 )
 
@@ -110,5 +111,36 @@ func TestAClockThatWasSetBackKeepsNobodyOut(t *testing.T) {
 	}
 	if took := time.Since(began); took < testFence {
 		t.Errorf("opened after %s, want the fence of %s kept", took, testFence)
+	}
+}
+
+// overtaken is a database during whose read something else happens.
+type overtaken struct {
+	database
+	meanwhile func()
+}
+
+func (o *overtaken) Usage(ctx context.Context, workspace, epoch string) (enforcement.Usage, error) {
+	known, err := o.database.Usage(ctx, workspace, epoch)
+	o.meanwhile()
+	return known, err
+}
+
+func TestACompletionThatOvertakesARebuildCounts(t *testing.T) {
+	t.Parallel()
+	usage := &overtaken{}
+	h := newHouse(t, unlimited(func(l *schemas.Limits) {
+		l.MaxExecutions, l.MaxConcurrentExecutions = schemas.LimitOf(2), schemas.LimitOf(2)
+	}), func(o *enforcement.Options) { o.Usage = usage })
+	later := time.Now().Add(time.Hour)
+	usage.known = map[string]enforcement.Usage{"epoch-1": {Used: 2, Leases: []enforcement.Lease{
+		{ExecutionID: "a", ExpiresAt: later, UsageEpoch: "epoch-1"}, {ExecutionID: "b", ExpiresAt: later, UsageEpoch: "epoch-1"},
+	}}}
+	usage.meanwhile = func() { h.release(t, "a", schemas.OutcomeNotStarted) }
+	if d := h.admit(t, ask("c", "1")); !d.Allowed || d.Used != 2 || d.Concurrent != 2 {
+		t.Errorf("code %d, used %d, concurrent %d, want the slot and the unit of the first to be free", d.Code, d.Used, d.Concurrent)
+	}
+	if got := h.release(t, "a", schemas.OutcomeNotStarted); got.Released || got.Refunded {
+		t.Errorf("%+v, want nothing freed a second time", got)
 	}
 }
