@@ -2,6 +2,7 @@ package enforcement_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -142,5 +143,36 @@ func TestACompletionThatOvertakesARebuildCounts(t *testing.T) {
 	}
 	if got := h.release(t, "a", schemas.OutcomeNotStarted); got.Released || got.Refunded {
 		t.Errorf("%+v, want nothing freed a second time", got)
+	}
+}
+
+func TestProgressAfterALossFindsTheExecutionRunning(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, unlimited(func(l *schemas.Limits) { l.MaxTasksPerExecution = schemas.LimitOf(5) }))
+	first := h.admit(t, ask("a", "1"))
+	h.usage.known = map[string]enforcement.Usage{"epoch-1": {Used: 1, Peak: 1, Leases: []enforcement.Lease{
+		{ExecutionID: "a", ExpiresAt: *first.LeaseExpiresAt, UsageEpoch: "epoch-1", AdmittedAt: first.DecidedAt},
+	}}}
+	if err := h.redis.FlushDB(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	tasks := int64(6)
+	var got enforcement.Extension
+	eventually(t, "the workspace is rebuilt", func() bool {
+		got = h.Extend(t.Context(), []enforcement.Progress{{WorkspaceID: "ws", ExecutionID: "a", EventID: "p", EventSource: "test", Tasks: &tasks}})[0]
+		return !errors.Is(got.Err, enforcement.ErrUnavailable)
+	})
+	if got.Err != nil || !got.Live || got.Decision == nil || got.Decision.Code != enforcement.CodeTasks {
+		t.Errorf("%+v, want it live, and over its tasks", got)
+	}
+}
+
+func TestProgressOfAWorkspaceWithoutAPlanIsNotPutOff(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, unlimited(nil))
+	h.plans.err = subscriptions.ErrNotEntitled
+	got := h.Extend(t.Context(), []enforcement.Progress{{WorkspaceID: "ws", ExecutionID: "a", EventID: "p", EventSource: "test"}})[0]
+	if got.Err != nil || got.Live {
+		t.Errorf("%+v, want an execution that has no lease", got)
 	}
 }
