@@ -46,7 +46,8 @@ local born = tonumber(string.match(epoch, ' (%d+)$'))
 local shut, since = string.match(state[2] or '', '^(.*) (%d+)$')
 since = shut == epoch and tonumber(since)
 if not since then since = (state[1] or now < born + fence) and born or now end
--- A clock that was set back must not keep anybody out until it is there again.
+-- A clock that was set back must not keep anybody out until it is there again: not by
+-- the fence, nor by a turn that is longer than any.
 since = math.min(since, now)
 if born > now then born = since end
 local by, till = string.match(state[3] or '', '^(%S+) (%d+)$')
@@ -61,7 +62,7 @@ if redis.call('PEXPIRETIME', KEYS[1]) < now + window then redis.call('PEXPIREAT'
 local young = now < born + fence
 if young and ARGV[6] == '1' then return {1, now, born + fence - now, 0} end
 local left = by and by ~= token and tonumber(till) - now or 0
-if left > 0 and left <= guard then return {1, now, left, 1} end
+if left > 0 and left <= 4 * guard then return {1, now, left, 1} end
 
 local gone = {}
 for _, name in ipairs(names) do
