@@ -2,8 +2,12 @@ package enforcement
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/headroomhq/headroom/subscriptions"
 )
 
 // Extend moves the leases of running executions later, never earlier and only
@@ -32,12 +36,59 @@ func (e *Enforcer) Extend(ctx context.Context, progress []Progress) []Extension 
 	}
 	if len(calls) > 0 {
 		e.run(ctx, calls)
+		e.extendAfterLoss(ctx, calls, func(n int) string { return progress[sent[n][0]].WorkspaceID })
 	}
 	for n, c := range calls {
 		e.readExtensions(c, sent[n], progress, results)
 	}
 	return results
 }
+
+// extendAfterLoss rebuilds the workspaces that Redis lost, where it knows nothing of an
+// execution, and asks again: what runs is to go on. A workspace that cannot be rebuilt now
+// fails; without a plan it has nothing to rebuild.
+func (e *Enforcer) extendAfterLoss(ctx context.Context, calls []*call, workspace func(n int) string) {
+	var lost []*call
+	var groups []*group
+	for n, c := range calls {
+		if c.err == nil && integer(c.reply[0]) == 1 && slices.ContainsFunc(c.reply[2:], isUnknown) {
+			groups = append(groups, &group{workspace: workspace(n), members: []member{{index: len(lost)}}})
+			lost = append(lost, c)
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	results := make([]Result, len(lost))
+	e.plan(ctx, groups, results)
+	var planned []*group
+	for _, g := range groups {
+		if g.terms != nil {
+			planned = append(planned, g)
+		}
+	}
+	e.rebuild(ctx, planned, results)
+	var again []*call
+	for i, c := range lost {
+		switch err := results[i].Err; {
+		case err == nil:
+			again = append(again, c)
+		case errors.Is(err, ErrUnavailable):
+			c.err = fmt.Errorf("extend: %w", err)
+		case !errors.Is(err, subscriptions.ErrNotEntitled) && !errors.Is(err, subscriptions.ErrNoDefaultPlan):
+			c.err = fmt.Errorf("extend: %w: %w", &Rebuilding{Workspace: groups[i].workspace, After: comeAgain}, err)
+		}
+	}
+	if len(again) > 0 {
+		e.run(ctx, again)
+	}
+}
+
+// isUnknown: an answer of the script that has no record.
+func isUnknown(answer any) bool { return len(text(answer)) == expiryLength }
+
+// expiryLength is how many bytes of an answer tell when its lease ends.
+const expiryLength = 6
 
 // told is how the script takes a number that may be unknown.
 func told(n *int64) string {
@@ -67,17 +118,17 @@ func (e *Enforcer) readExtensions(c *call, chunk []int, progress []Progress, res
 }
 
 func readExtension(answer string, p Progress, snapshots map[string]*terms, now time.Time) Extension {
-	if len(answer) < 6 {
+	if len(answer) < expiryLength {
 		return Extension{Err: fmt.Errorf("extend execution %s: answer of %d bytes", p.ExecutionID, len(answer))}
 	}
 	var x Extension
-	if expiry := little([]byte(answer[:6])); expiry > 0 {
+	if expiry := little([]byte(answer[:expiryLength])); expiry > 0 {
 		x.Live, x.LeaseExpiresAt = true, time.UnixMilli(expiry).UTC()
 	}
-	if len(answer) < 6+allowedLength {
+	if len(answer) < expiryLength+allowedLength {
 		return x // never heard of, or a tombstone
 	}
-	rec, err := unpackRecord(answer[6:])
+	rec, err := unpackRecord(answer[expiryLength:])
 	if err != nil {
 		return Extension{Err: fmt.Errorf("extend execution %s: %w", p.ExecutionID, err)}
 	}

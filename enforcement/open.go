@@ -3,6 +3,7 @@ package enforcement
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // missingOf is what a reply says that Redis lacks.
@@ -25,7 +26,12 @@ func (e *Enforcer) supply(ctx context.Context, all []*group, results []Result) [
 			shut = append(shut, g)
 		}
 	}
-	return append(e.open(ctx, shut, results), e.rebuild(ctx, lost, results)...)
+	// Piece by piece: where ctx has no time for all, the next caller finds some open.
+	var again []*group
+	for piece := range slices.Chunk(shut, 4*readers) {
+		again = append(again, e.open(ctx, piece, results)...)
+	}
+	return append(again, e.rebuild(ctx, lost, results)...)
 }
 
 // open tells Redis of a period or terms. What it loads is what the database knows. It

@@ -31,8 +31,9 @@ type rebuilding struct {
 	// epoch as young as that, if anybody was.
 	wait  time.Duration
 	young bool
-	known Usage
-	err   error
+	// held: this Redis has on record that somebody was admitted, and lost the rest.
+	held bool
+	err  error
 }
 
 // rebuild opens workspaces in Redis from the ledger, after a first sight or a loss.
@@ -73,35 +74,51 @@ func rest(ctx context.Context, pause time.Duration) bool {
 }
 
 // load reads what is to be known of the workspaces, and tells Redis. It returns the
-// groups of those.
+// groups of those. Each is opened as soon as it is read: where ctx has no time for all,
+// the next caller finds some of them done.
 func (e *Enforcer) load(ctx context.Context, turns []*rebuilding, results []Result) []*group {
 	if len(turns) == 0 {
 		return nil
 	}
-	inParallel(len(turns), func(i int) { turns[i].known, turns[i].err = e.settle(ctx, turns[i]) })
-	var calls, given []*call
-	var sent, loaded []*group
+	inParallel(len(turns), func(i int) { turns[i].err = e.loadOne(ctx, turns[i]) })
+	var given []*call
+	var loaded []*group
 	for _, turn := range turns {
-		var c *call
 		if turn.err == nil {
-			c, turn.err = e.rebuildCall(turn)
-		}
-		if turn.err != nil {
-			turn.group.fail(results, turn.err)
-			given = append(given, &call{script: abandonScript, keys: e.keys(turn.group.workspace), args: []any{e.window, turn.token}})
+			loaded = append(loaded, turn.group)
 			continue
 		}
-		calls, sent = append(calls, c), append(sent, turn.group)
+		turn.group.fail(results, turn.err)
+		given = append(given, &call{script: abandonScript, keys: e.keys(turn.group.workspace), args: []any{e.window, turn.token}})
 	}
-	e.run(ctx, append(given, calls...))
-	for i, g := range sent {
-		if err := calls[i].err; err != nil {
-			g.fail(results, fmt.Errorf("rebuild workspace %s: %w", g.workspace, err))
-			continue
-		}
-		loaded = append(loaded, g)
-	}
+	e.abandon(ctx, given)
 	return loaded
+}
+
+func (e *Enforcer) loadOne(ctx context.Context, turn *rebuilding) error {
+	known, err := e.settle(ctx, turn)
+	if err != nil {
+		return err
+	}
+	c, err := e.rebuildCall(turn, known)
+	if err != nil {
+		return err
+	}
+	if e.run(ctx, []*call{c}); c.err != nil {
+		return fmt.Errorf("rebuild workspace %s: %w", turn.group.workspace, c.err)
+	}
+	return nil
+}
+
+// abandon gives turns back, also those of a caller whose time is over: nobody else could
+// take them for as long as they last.
+func (e *Enforcer) abandon(ctx context.Context, given []*call) {
+	if len(given) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.fence/4)
+	defer cancel()
+	e.run(ctx, given)
 }
 
 // The statuses of begin.
@@ -128,10 +145,10 @@ func (e *Enforcer) begin(ctx context.Context, all []*group, results []Result) (t
 		switch {
 		case c.err != nil:
 			g.fail(results, fmt.Errorf("rebuild workspace %s: %w", g.workspace, c.err))
-		case integer(c.reply[0]) == beginMayRebuild && len(c.reply) > 4:
+		case integer(c.reply[0]) == beginMayRebuild && len(c.reply) > 5:
 			turns = append(turns, &rebuilding{
 				group: g, token: token, epoch: text(c.reply[2]), young: integer(c.reply[4]) == 1,
-				wait: time.Duration(integer(c.reply[3])) * time.Millisecond,
+				held: integer(c.reply[5]) == 1, wait: time.Duration(integer(c.reply[3])) * time.Millisecond,
 			})
 		case integer(c.reply[0]) == beginLater && len(c.reply) > 3 && integer(c.reply[3]) == 1:
 			busy = append(busy, g)
@@ -163,7 +180,7 @@ func (e *Enforcer) settle(ctx context.Context, turn *rebuilding) (Usage, error) 
 	if err != nil {
 		return Usage{}, unreadUsage(g.workspace, err)
 	}
-	decided := settled.Workspace || known.Used > 0 || known.Peak > 0 || len(known.Leases)+len(known.Over) > 0
+	decided := turn.held || settled.Workspace || known.Used > 0 || known.Peak > 0 || len(known.Leases)+len(known.Over) > 0
 	if turn.wait > 0 && (decided || turn.young && settled.Anybody) {
 		return Usage{}, &Rebuilding{Workspace: g.workspace, After: turn.wait}
 	}

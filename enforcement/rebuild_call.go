@@ -8,8 +8,8 @@ import (
 )
 
 // rebuildCall tells Redis what the ledger knows of a workspace.
-func (e *Enforcer) rebuildCall(turn *rebuilding) (*call, error) {
-	t, known := turn.group.terms, turn.known
+func (e *Enforcer) rebuildCall(turn *rebuilding, known Usage) (*call, error) {
+	t := turn.group.terms
 	args := []any{
 		e.window, turn.token, turn.epoch, t.UsageEpoch, milliseconds(t.PeriodEnd.UnixMilli()),
 		milliseconds(max(known.Used, 0)), milliseconds(max(known.Peak, 0)),

@@ -4,7 +4,8 @@
 -- ARGV[2…] three for each: execution, tasks and payload (bytes) that it tells of,
 --           '' nothing
 --
--- Returns {0, now, answer…, digest, snapshot…}: an answer is the lease's expiry
+-- Returns {shut, now, answer…, digest, snapshot…}: shut is 1 where the workspace is to be
+-- rebuilt, and what has no record may run; an answer is the lease's expiry
 -- (6 bytes, ms, 0 where none is live) and the record, if any; then each snapshot
 -- that a record was measured against
 
@@ -54,7 +55,9 @@ if #later > 0 then
   outlive(last, longest)
 end
 for id, record in pairs(told) do redis.call('HSET', KEYS[3], id, record) end
-local reply = {0, now, unpack(answers)}
+local present = present_epoch()
+local shut = (not present or redis.call('HGET', KEYS[1], 'e') ~= present) and 1 or 0
+local reply = {shut, now, unpack(answers)}
 for _, each in ipairs(snapshots) do
   reply[#reply + 1], reply[#reply + 2] = each[1], each[2]
   if each[3] < now + longest + 2 * window then

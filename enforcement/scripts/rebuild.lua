@@ -32,13 +32,19 @@ local extended = {}
 local before = redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')
 for i = 1, #before, 2 do extended[before[i]] = tonumber(before[i + 1]) end
 
+-- What is on record of an execution since the rebuild began is its completion. Few
+-- are, where the ledger knows many: they are not looked up one by one.
+local told = {}
+for _, key in ipairs({previous, current}) do
+  local fields = redis.call('HGETALL', key)
+  for i = 1, #fields, 2 do told[fields[i]] = status(fields[i + 1]) end
+end
+
 local leases, taken, kept, last = {}, {}, {}, 0
 for i = at + 1, #ARGV, 5 do
   local id, of = ARGV[i], ARGV[i + 1]
   local expiry = math.max(tonumber(ARGV[i + 2]), extended[id] or 0)
-  -- What is on record of an execution since the rebuild began is its completion.
-  local over = find(id)
-  over = over and status(over)
+  local over = told[id]
   if of == 'A' and over then
     of = string.upper(over)
     if over == 'n' and ARGV[i + 3] == digest then used = math.max(used - 1, 0) end
