@@ -138,6 +138,12 @@ func LoadConfig(getenv func(string) string, readFile func(string) ([]byte, error
 	if err := config.checkStripe(); err != nil {
 		faults = append(faults, err)
 	}
+	// A fence beside a setting that is wrong itself is not judged.
+	if len(faults) == 0 {
+		if err := config.checkFence(); err != nil {
+			faults = append(faults, err)
+		}
+	}
 	if len(faults) > 0 {
 		return Config{}, &ConfigError{Faults: faults}
 	}

@@ -97,6 +97,16 @@ func TestEachSettingIsReadFromItsVariable(t *testing.T) {
 	}
 }
 
+func TestAFenceThatOutlastsTheBudgetIsAFault(t *testing.T) {
+	t.Parallel()
+	_, err := LoadConfig(environ(map[string]string{
+		"HEADROOM_REBUILD_FENCE": "3s", "HEADROOM_UNAVAILABLE_BUDGET": "3s",
+	}), noFiles)
+	if err == nil || !strings.Contains(err.Error(), "HEADROOM_REBUILD_FENCE: is 3s, and must be less than HEADROOM_UNAVAILABLE_BUDGET") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAllFaultsAreReportedAtOnceAndNoneShowsASecret(t *testing.T) {
 	t.Parallel()
 	wrong := map[string]string{

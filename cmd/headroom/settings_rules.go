@@ -138,3 +138,13 @@ func (c Config) checkNATS(readFile func(string) ([]byte, error)) []error {
 	}
 	return faults
 }
+
+// checkFence finds a fence that outlasts the budget: after a loss of Redis's memory every
+// request would be denied before the first one could be decided.
+func (c Config) checkFence() error {
+	if c.RebuildFence < c.UnavailableBudget {
+		return nil
+	}
+	return fmt.Errorf("HEADROOM_REBUILD_FENCE: is %s, and must be less than HEADROOM_UNAVAILABLE_BUDGET, which is %s",
+		c.RebuildFence, c.UnavailableBudget)
+}
