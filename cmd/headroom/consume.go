@@ -75,6 +75,9 @@ func (s *service) consume(ctx context.Context) error {
 		if !work.Ready() {
 			return errors.New("not all of them are consuming")
 		}
+		if !doors.micro.Ready() {
+			return errors.New("the micro-service does not answer yet")
+		}
 		return nil
 	})
 	return s.runParts(ctx, js, assembled{store: store, plans: plans, work: work, doors: doors, relay: relay, watchdog: watchdog})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -61,7 +62,12 @@ type Micro struct {
 	endpoints []*endpoint
 	// slots holds one for each request that is served.
 	slots chan struct{}
+	// offered is set while the server knows of every endpoint.
+	offered atomic.Bool
 }
+
+// Ready reports whether requests are answered.
+func (m *Micro) Ready() bool { return m.offered.Load() }
 
 // NewMicro makes the service, which answers from Run on. The error is a fault of the
 // endpoint table itself.
@@ -101,7 +107,9 @@ func (m *Micro) Run(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("offer %s.%s: %w", m.options.Topology.API(), e.name, err), service.Stop())
 		}
 	}
+	m.confirm(ctx)
 	<-ctx.Done()
+	m.offered.Store(false)
 	err = service.Stop()
 	if err != nil && !m.options.NATS.IsClosed() {
 		err = fmt.Errorf("stop the micro-service: %w", err)
@@ -112,6 +120,27 @@ func (m *Micro) Run(ctx context.Context) error {
 		m.slots <- struct{}{} // and so nobody else gets one
 	}
 	return err
+}
+
+// confirm returns when the server has answered that it knows of the endpoints, or ctx ends.
+func (m *Micro) confirm(ctx context.Context) {
+	const patience, pause = time.Second, 50 * time.Millisecond
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, patience)
+		err := m.options.NATS.FlushWithContext(asking)
+		cancel()
+		if err == nil {
+			m.offered.Store(true)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+	}
 }
 
 // stats is what `nats micro stats` shows of an endpoint beside the framework's own counts,
