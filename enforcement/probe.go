@@ -117,7 +117,7 @@ func (s standing) untilSlot() time.Duration {
 	return max(s.first.Sub(s.now), 0)
 }
 
-// untilStart is how long until the rate lets one more start; late is false for now.
+// untilStart is how long until the rate lets one more start; late is false where that is at once.
 func (s standing) untilStart(rate int64) (wait time.Duration, late bool) {
 	if rate == 0 {
 		return 0, true

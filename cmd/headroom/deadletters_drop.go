@@ -17,19 +17,7 @@ func (deadlettersDropCmd) Help() string {
 
 // Run removes them, and goes on behind one that fails.
 func (c *deadlettersDropCmd) Run(ctx context.Context, p *program) error {
-	olderThan, err := c.check(p)
-	if err != nil {
-		return err
-	}
-	return p.withLetters(ctx, func(b *letterBox) error {
-		chosen, err := c.choose(ctx, b, olderThan)
-		if err != nil {
-			return err
-		}
-		if len(chosen) == 0 {
-			p.note("no dead letters")
-			return nil
-		}
+	return c.withChosen(ctx, p, func(b *letterBox, chosen []uint64) error {
 		if !c.Yes && p.attended() {
 			if err := p.confirm(ctx, fmt.Sprintf("Remove %s for good?", counted(len(chosen), "dead letter"))); err != nil {
 				return err

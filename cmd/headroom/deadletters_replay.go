@@ -26,19 +26,7 @@ func (deadlettersReplayCmd) Help() string {
 
 // Run replays them, and goes on behind one that fails.
 func (c *deadlettersReplayCmd) Run(ctx context.Context, p *program) error {
-	olderThan, err := c.check(p)
-	if err != nil {
-		return err
-	}
-	return p.withLetters(ctx, func(b *letterBox) error {
-		chosen, err := c.choose(ctx, b, olderThan)
-		if err != nil {
-			return err
-		}
-		if len(chosen) == 0 {
-			p.note("no dead letters")
-			return nil
-		}
+	return c.withChosen(ctx, p, func(b *letterBox, chosen []uint64) error {
 		if c.many() && !c.Yes {
 			if err := p.confirm(ctx, fmt.Sprintf("Publish the messages of %s again?", counted(len(chosen), "dead letter"))); err != nil {
 				return err

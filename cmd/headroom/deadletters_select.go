@@ -62,3 +62,22 @@ func (s *letterSelection) choose(ctx context.Context, b *letterBox, olderThan ti
 	})
 	return chosen, err
 }
+
+// withChosen hands over the letters that are selected, if there are any.
+func (s *letterSelection) withChosen(ctx context.Context, p *program, do func(b *letterBox, chosen []uint64) error) error {
+	olderThan, err := s.check(p)
+	if err != nil {
+		return err
+	}
+	return p.withLetters(ctx, func(b *letterBox) error {
+		chosen, err := s.choose(ctx, b, olderThan)
+		if err != nil {
+			return err
+		}
+		if len(chosen) == 0 {
+			p.note("no dead letters")
+			return nil
+		}
+		return do(b, chosen)
+	})
+}
